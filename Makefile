@@ -1,0 +1,51 @@
+# Everything is run from here. Needs Python 3.11 and a package registry; nothing else.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PEERS := .venv-peers/bin
+SETUP_DONE := .venv/.setup-done
+PEERS_DONE := .venv-peers/.setup-done
+
+.PHONY: setup demo test lint bench bench-peers clean
+
+setup: $(SETUP_DONE)
+
+# torch goes first and alone: resolved together with the rest, pip may choose another torch or another numpy.
+$(SETUP_DONE): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check numpy==1.26.4 --editable '.[dev]'
+	touch $@
+
+# The broken script must be found out (exit code 1), the healthy one must pass (exit code 0).
+demo: setup
+	@echo '== a classifier that applies softmax before a loss that has its own'
+	@$(BIN)/trueline diagnose examples/digits_softmax_loss.py; test $$? -eq 1
+	@echo
+	@echo '== the same classifier, healthy'
+	@$(BIN)/trueline diagnose examples/digits_mlp.py
+
+test: setup
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python benchmarks/overhead.py
+
+# msprobe brings its own dependencies, so it gets an environment of its own; the rest is measured in ours.
+bench-peers: setup $(PEERS_DONE)
+	$(BIN)/python benchmarks/overhead.py --peers
+
+$(PEERS_DONE): Makefile
+	$(PYTHON) -m venv .venv-peers
+	$(PEERS)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(PEERS)/python -m pip install --quiet --disable-pip-version-check mindstudio-probe scikit-learn
+	touch $@
+
+clean:
+	rm -rf .venv .venv-peers .trueline .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	find src tests benchmarks docs examples -name __pycache__ -type d -prune -exec rm -rf {} +

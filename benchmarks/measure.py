@@ -1,0 +1,106 @@
+"""Times one workload under several conditions in one process, in alternating blocks, and writes every step time as JSON.
+
+Started by overhead.py as a process of its own for each workload.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from conditions import CONDITIONS, Condition
+
+WORKLOADS = Path(__file__).parent / "workloads"
+# The conditions that only give a scale run in every third round: they need less precision than the one with a limit.
+SCALE = {"hooks", "plain again"}
+
+
+def time_block(condition: Condition, most_steps: int | None) -> list[float]:
+    """Seconds of each step of one block (one epoch, or its first steps)."""
+    condition.enter_block()
+    seconds = []
+    steps = itertools.islice(condition.steps(), most_steps)
+    last = time.perf_counter()
+    for _ in steps:
+        now = time.perf_counter()
+        seconds.append(now - last)
+        last = now
+    condition.leave_block()
+    # Writing that was put off until the block ended belongs to its last step.
+    seconds[-1] += time.perf_counter() - last
+    return seconds
+
+
+def bytes_in(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def patched_names() -> dict[str, object]:
+    """What a recorder may have replaced in torch; a plain block must see the originals."""
+    owners = {
+        "Module": torch.nn.Module,
+        "Tensor": torch.Tensor,
+        "Optimizer": torch.optim.Optimizer,
+        "DataLoader": torch.utils.data.DataLoader,
+        "functional": torch.nn.functional,
+        "torch": torch,
+    }
+    return {f"{name}.{key}": value for name, owner in owners.items() for key, value in vars(owner).items() if callable(value)}
+
+
+def measure(workload: str, names: list[str], rounds: int, most_steps: int | None, folder: Path) -> dict[str, Any]:
+    os.environ["TRUELINE_RUNS"] = str(folder / "trueline")
+    script = WORKLOADS / f"{workload}.py"
+    # The plain instance goes first and is warmed up, so that no condition pays for what torch does only once.
+    conditions = {"plain": CONDITIONS["plain"](script, folder)}
+    time_block(conditions["plain"], most_steps)
+    originals = patched_names()
+    conditions |= {name: CONDITIONS[name](script, folder / name) for name in names if name != "plain"}
+    blocks: dict[str, dict[int, list[float]]] = {name: {} for name in conditions}
+    left_behind: set[str] = set()
+    for number in range(rounds):
+        order = [name for name in conditions if name not in SCALE or number % 3 == 0]
+        # Every other round goes backwards: what drifts over time, or follows from the order, cancels.
+        for name in order if number % 2 == 0 else reversed(order):
+            if name == "plain":
+                present = patched_names()
+                left_behind |= {key for key, value in originals.items() if present.get(key) is not value}
+            blocks[name][number] = time_block(conditions[name], most_steps)
+    for condition in conditions.values():
+        condition.close()
+    return {
+        "workload": workload,
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "left_behind": sorted(left_behind),
+        "conditions": {
+            name: {
+                "start_up": conditions[name].start_up,
+                "bytes": bytes_in(folder / name) if (folder / name).exists() else 0,
+                "blocks": {str(number): seconds for number, seconds in blocks[name].items()},
+            }
+            for name in conditions
+        },
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("workload", choices=sorted(path.stem for path in WORKLOADS.glob("*.py")))
+    parser.add_argument("--conditions", nargs="+", choices=list(CONDITIONS), default=["trueline", "hooks", "plain again"])
+    parser.add_argument("--rounds", type=int, required=True)
+    parser.add_argument("--most-steps", type=int, help="steps of a block; a whole epoch by default")
+    parser.add_argument("--folder", type=Path, required=True, help="where the conditions write, and the result: times.json")
+    options = parser.parse_args()
+    times = measure(options.workload, options.conditions, options.rounds, options.most_steps, options.folder)
+    (options.folder / "times.json").write_text(json.dumps(times))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""From step times to ratios: what a condition costs against the plain blocks of the same rounds."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+WHOLE_RUN = 300
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Ratios of a condition's step time to the plain one's."""
+
+    workload: str
+    condition: str
+    limit: float | None
+    plain_ms: float
+    """Median step time of the plain blocks."""
+    median: float
+    """Median over the pairs of blocks, the first pair left out."""
+    low: float
+    high: float
+    """Quartiles of the same."""
+    mean: float
+    """Total time over total time of the same blocks: the steps that are sampled in full weigh in it as they are."""
+    whole: float
+    """The same over the first steps (up to 300) from the very first one on, start-up of the sampling included."""
+    whole_steps: int
+    first_ms: float
+    """Median time of the first three steps, which are always sampled in full."""
+    start_up: float
+    """Seconds that importing and opening took before the script was loaded."""
+    steps: int
+    bytes_per_step: float
+
+    @property
+    def result(self) -> str:
+        if self.limit is None:
+            return ""
+        return "pass" if max(self.median, self.mean) <= self.limit else "FAIL"
+
+
+def cost(times: dict[str, Any], condition: str, limit: float | None) -> Cost:
+    measured = times["conditions"][condition]
+    blocks: dict[str, list[float]] = measured["blocks"]
+    plain: dict[str, list[float]] = times["conditions"]["plain"]["blocks"]
+    pairs = [(sum(blocks[number]), sum(plain[number])) for number in blocks]
+    # With a single pair there is nothing to leave out.
+    steady = pairs[1:] or pairs
+    ratios = [mine / theirs for mine, theirs in steady]
+    low, _, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else (ratios[0],) * 3
+    steps = [second for seconds in blocks.values() for second in seconds]
+    plain_steps = [second for number in blocks for second in plain[number]]
+    whole = min(WHOLE_RUN, len(steps))
+    return Cost(
+        workload=times["workload"],
+        condition=condition,
+        limit=limit,
+        plain_ms=1000 * statistics.median(plain_steps),
+        median=statistics.median(ratios),
+        low=low,
+        high=high,
+        mean=sum(mine for mine, _ in steady) / sum(theirs for _, theirs in steady),
+        whole=sum(steps[:whole]) / sum(plain_steps[:whole]),
+        whole_steps=whole,
+        first_ms=1000 * statistics.median(steps[:3]),
+        start_up=measured["start_up"],
+        steps=len(steps),
+        bytes_per_step=measured["bytes"] / len(steps),
+    )
+
+
+HEADINGS = (
+    "workload",
+    "plain ms",
+    "measured",
+    "limit",
+    "median",
+    "quartiles",
+    "mean",
+    "whole run",
+    "first ms",
+    "bytes/step",
+    "result",
+)
+
+
+def cells(row: Cost) -> tuple[str, ...]:
+    return (
+        row.workload,
+        f"{row.plain_ms:.2f}",
+        row.condition,
+        f"{row.limit:.2f}×" if row.limit is not None else "–",
+        f"{row.median:.3f}×",
+        f"{row.low:.3f}–{row.high:.3f}",
+        f"{row.mean:.3f}×",
+        f"{row.whole:.3f}×",
+        f"{row.first_ms:.2f}",
+        f"{row.bytes_per_step:,.0f}" if row.bytes_per_step else "–",
+        row.result,
+    )
+
+
+def table(rows: list[Cost]) -> str:
+    lines = [HEADINGS, *(cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
+    left = {0, 2, 10}
+
+    def aligned(line: tuple[str, ...]) -> str:
+        return "  ".join(
+            text.ljust(width) if column in left else text.rjust(width)
+            for column, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+
+    return "\n".join([aligned(HEADINGS), "  ".join("-" * width for width in widths), *(aligned(line) for line in lines[1:])])

@@ -1,0 +1,77 @@
+"""What an adapter is: it watches one framework and tells the recorder what happens there.
+
+An adapter is a package `trueline.adapters.<name>` with a class `<name>.ADAPTER` that implements `Adapter`. It is imported
+when, and only when, the user's script has imported the framework. Rules that every adapter keeps:
+
+- Losses, weights and random streams stay bit-identical. No autograd nodes, no random numbers drawn, no device waited for.
+- Nothing is stored on the user's objects: models are copied, pickled and compiled as if nobody watched.
+- Whatever fails inside of a watch is handed to `Recorder.fail`; the user's call goes on (`guarded`).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from trueline.record import Recorder
+
+# The package whose import brings an adapter in, and the adapter's package.
+FRAMEWORKS = {"torch": "trueline.adapters.pytorch"}
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class Adapter(Protocol):
+    """One framework, watched."""
+
+    name: str
+    version: str
+
+    def __init__(self, recorder: Recorder) -> None: ...
+
+    def install(self) -> None:
+        """Start to watch. May be called again after `uninstall`."""
+
+    def uninstall(self) -> None:
+        """Leave the framework as it was found."""
+
+    def finish(self) -> None:
+        """The script has ended: record the state in which it leaves the model."""
+
+
+def adapter_for(framework: str, recorder: Recorder) -> Adapter:
+    """The adapter of an imported framework package."""
+    package = importlib.import_module(FRAMEWORKS[framework])
+    adapter: Adapter = package.ADAPTER(recorder)
+    return adapter
+
+
+class Watch:
+    """A part of an adapter: has a recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+
+def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+    """For the methods of a Watch that run inside of the user's calls: never raises, and accounts for its own time."""
+
+    @functools.wraps(method)
+    def guard(watch: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder = watch.recorder
+        if not recorder.active:
+            return None
+        started = perf_counter()
+        try:
+            return method(watch, *args, **kwargs)
+        except Exception as problem:  # noqa: BLE001 - recording must never break training
+            recorder.fail(problem)
+            return None
+        finally:
+            recorder.spent += perf_counter() - started
+
+    return guard

@@ -1,0 +1,69 @@
+"""PyTorch, watched: one file per thing that is seen."""
+
+from __future__ import annotations
+
+import torch
+
+from trueline.adapters.pytorch.checkpoint import LoadWatch
+from trueline.adapters.pytorch.collectives import CollectiveWatch
+from trueline.adapters.pytorch.data import BatchWatch
+from trueline.adapters.pytorch.graph import OpTrace
+from trueline.adapters.pytorch.hooks import ModuleWatch
+from trueline.adapters.pytorch.losses import LossWatch
+from trueline.adapters.pytorch.optimizer import OptimizerWatch
+from trueline.adapters.pytorch.precision import ScalerWatch
+from trueline.adapters.pytorch.registry import Registry
+from trueline.adapters.pytorch.rng import SeedWatch
+from trueline.record import Recorder
+from trueline.record.patches import Patches
+
+
+class PyTorchAdapter:
+    """Installs and removes all watches of this framework as one."""
+
+    name = "pytorch"
+    version = str(torch.__version__)
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self._patches = Patches()
+        self._registry = Registry(recorder)
+        self._trace = OpTrace(recorder, self._registry)
+        batches = BatchWatch(recorder, self._registry)
+        self._optimizers = OptimizerWatch(recorder, self._registry, self._trace)
+        self._loads = LoadWatch(recorder, self._registry)
+        self._watches = [
+            ModuleWatch(recorder, self._registry, batches, self._trace),
+            batches,
+            LossWatch(recorder, batches, self._trace),
+            self._optimizers,
+            ScalerWatch(recorder, self._optimizers),
+            self._loads,
+            SeedWatch(recorder),
+            CollectiveWatch(recorder),
+        ]
+        self._optimizers.on_first_step.append(self._loads.training_started)
+
+    def install(self) -> None:
+        for watch in self._watches:
+            watch.install(self._patches)
+        self._patches.rebind_early_imports()
+
+    def uninstall(self) -> None:
+        self._trace.end()
+        self._optimizers.uninstall()
+        self._loads.uninstall()
+        self._patches.undo()
+
+    def finish(self) -> None:
+        if not self.recorder.active:
+            return
+        try:
+            with torch.no_grad():
+                self._optimizers.finish()
+                self._registry.finish()
+        except Exception as problem:  # noqa: BLE001 - the script has ended well, whatever happens here
+            self.recorder.fail(problem)
+
+
+ADAPTER = PyTorchAdapter

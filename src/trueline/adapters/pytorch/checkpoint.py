@@ -1,0 +1,100 @@
+"""Where parameters get their content: init functions, in-place fills before training, and loads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trueline.adapters.base import Watch, guarded
+from trueline.adapters.pytorch.kinds import is_uninitialised
+from trueline.adapters.pytorch.registry import Registry
+from trueline.adapters.pytorch.tensors import digest, is_plain
+from trueline.record import Recorder
+from trueline.record.patches import Patches
+
+_FILLS = ("fill_", "zero_", "normal_", "uniform_", "copy_", "clamp_", "mul_")
+_MOST_KEYS = 50
+
+
+class LoadWatch(Watch):
+    """Watches `load_state_dict`, `torch.nn.init` and, until training starts, tensors that are filled in place."""
+
+    def __init__(self, recorder: Recorder, registry: Registry) -> None:
+        super().__init__(recorder)
+        self._registry = registry
+        self._loading = False
+        self._fills = Patches()
+
+    def install(self, patches: Patches) -> None:
+        for name, function in list(vars(nn.init).items()):
+            if name.endswith("_") and not name.startswith("_") and callable(function):
+                patches.replace(nn.init, name, self._watched_fill(function))
+        if self.recorder.step == 0:
+            for name in _FILLS:
+                self._fills.replace(Tensor, name, self._watched_fill(getattr(Tensor, name)))
+        patches.replace(nn.Module, "load_state_dict", self._watched_load())
+
+    def training_started(self) -> None:
+        """From the first step on, tensors are filled by training itself."""
+        self._fills.undo()
+
+    uninstall = training_started
+
+    def _watched_fill(self, original: Any) -> Any:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            tensor = args[0] if args else kwargs.get("tensor")
+            if isinstance(tensor, Tensor) and not self._loading and self.recorder.active and self.recorder.step == 0:
+                self._filled(tensor)
+            return result
+
+        return watched
+
+    @guarded
+    def _filled(self, tensor: Tensor) -> None:
+        if is_plain(tensor) and not is_uninitialised(tensor) and tensor.numel():
+            self._registry.initialised[tensor.data_ptr()] = self.recorder.location()
+
+    def _watched_load(self) -> Any:
+        original: Any = nn.Module.load_state_dict
+
+        def watched(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._loading or not self.recorder.active:
+                return original(module, *args, **kwargs)
+            before = self._digests(module)
+            self._loading = True
+            try:
+                result = original(module, *args, **kwargs)
+            finally:
+                self._loading = False
+            self._loaded(module, before, result)
+            return result
+
+        return watched
+
+    @guarded
+    def _digests(self, module: nn.Module) -> dict[str, str]:
+        with torch.no_grad():
+            return {
+                name: digest(tensor)
+                for name, tensor in module.state_dict(keep_vars=True).items()
+                if isinstance(tensor, Tensor) and is_plain(tensor) and not is_uninitialised(tensor)
+            }
+
+    @guarded
+    def _loaded(self, module: nn.Module, before: dict[str, str] | None, result: Any) -> None:
+        after = self._digests(module) or {}
+        location = self.recorder.location()
+        changed = [name for name, content in after.items() if (before or {}).get(name) != content]
+        missing = list(getattr(result, "missing_keys", []))
+        detail = {
+            "keys": len(after),
+            "missing": missing[:_MOST_KEYS],
+            "unexpected": list(getattr(result, "unexpected_keys", []))[:_MOST_KEYS],
+            "changed": len(changed),
+            "of": type(module).__name__,
+        }
+        self.recorder.event("load", subject=self._registry.module_id(module), detail=detail, location=location)
+        self._registry.mark_loaded(module, location, skip=set(missing))

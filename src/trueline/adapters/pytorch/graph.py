@@ -1,0 +1,173 @@
+"""The operations of the first training steps: what flows from where to where, with the user's line of each.
+
+A torch function mode sees every call of torch's API that the script makes, with its arguments, and calls it as it is. It
+is on from a step's first root call to its backward pass, on the first steps only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode, resolve_name
+
+from trueline.adapters.base import Watch, guarded
+from trueline.adapters.pytorch.registry import Registry
+from trueline.adapters.pytorch.tensors import dtype_name, tensors_in
+from trueline.record import Recorder, to_json
+
+# Operations without a tensor result that still take values out of the graph.
+_CUTS = {"numpy", "item", "tolist", "__array__"}
+_SCALARS = (bool, int, float, str)
+_POSITIONAL = {
+    "softmax": ("dim",),
+    "log_softmax": ("dim",),
+    "argmax": ("dim",),
+    "sum": ("dim",),
+    "mean": ("dim",),
+    "cat": ("dim",),
+    "dropout": ("p", "training"),
+    "transpose": ("dim0", "dim1"),
+    "leaky_relu": ("negative_slope",),
+}
+_MOST_OPS_PER_STEP = 20_000
+
+
+class OpTrace(Watch):
+    """Records the operations of a step while it is on; knows which tensor came from which operation."""
+
+    def __init__(self, recorder: Recorder, registry: Registry) -> None:
+        super().__init__(recorder)
+        self._registry = registry
+        self._modules: list[int] = []
+        self._mode: _Mode | None = None
+        self._origins: dict[int, str] = {}
+        self._alive: list[Any] = []
+        self._rows: dict[str, list[Any]] = {}
+        self._parked = False
+
+    # The window
+
+    def begin(self, fed: list[tuple[int | None, Tensor]]) -> None:
+        """A root call starts on a step that is traced, fed with these tensors of these batches."""
+        if self._mode is None:
+            if torch.overrides._len_torch_function_stack() > 0:
+                return
+            self._mode = _Mode(self)
+            self._mode.__enter__()
+            self._parked = False
+        for batch, tensor in fed:
+            if batch is not None:
+                self._origins.setdefault(id(tensor), f"b{batch}")
+                self._alive.append(tensor)
+
+    def end(self) -> None:
+        """The backward pass starts, or the step is over: stop, and record which results were never used."""
+        if self._mode is not None:
+            stack = torch.overrides._get_current_function_mode_stack()
+            if stack and stack[-1] is self._mode:
+                self._mode.__exit__(None, None, None)
+                self._mode = None
+            else:
+                # The script is inside of a mode of its own that it entered after ours: ours stays below it, idle.
+                self._parked = True
+        for row in self._rows.values():
+            self.recorder.row("op", row)
+        self._rows = {}
+        self._origins = {}
+        self._alive = []
+
+    @property
+    def is_on(self) -> bool:
+        return self._mode is not None and not self._parked
+
+    def enter_module(self, number: int) -> None:
+        self._modules.append(number)
+
+    def leave_module(self) -> None:
+        if self._modules:
+            self._modules.pop()
+
+    def origin(self, tensor: Tensor, *, use: bool = True) -> str:
+        """Where a tensor came from: `o<seq>`, `p<id>`, `b<seq>`, or `t` when that is not known."""
+        known = self._origins.get(id(tensor))
+        if known is None:
+            parameter = self._registry.parameter_ids.get(tensor)
+            return "t" if parameter is None else f"p{parameter}"
+        if use and known in self._rows:
+            self._rows[known][8] = 1
+        return known
+
+    @guarded
+    def called(self, function: Any, args: Any, kwargs: Any, output: Any) -> None:
+        if len(self._rows) >= _MOST_OPS_PER_STEP or not self.is_on:
+            return
+        name = _neutral_name(function)
+        outputs = tensors_in(output)
+        if (not outputs and name not in _CUTS) or name in {"grad", "requires_grad_", "device", "dtype", "shape"}:
+            return
+        recorder = self.recorder
+        inputs = [self.origin(tensor) for tensor in _inputs(args, kwargs)]
+        seq = recorder.next_seq()
+        inplace = function.__name__.rstrip("_") != function.__name__ and not function.__name__.startswith("__")
+        settings = _settings(name, args, kwargs)
+        if inplace or function.__name__.startswith("__i"):
+            settings["inplace"] = True
+        described = [
+            {"shape": list(tensor.shape), "dtype": dtype_name(tensor), "requires_grad": tensor.requires_grad} for tensor in outputs
+        ]
+        row: list[Any] = [
+            seq, recorder.step, name, self._modules[-1] if self._modules else None, recorder.location(),
+            to_json(inputs), to_json(described), to_json(settings), 0,
+        ]  # fmt: skip
+        self._rows[f"o{seq}"] = row
+        for tensor in outputs:
+            self._origins[id(tensor)] = f"o{seq}"
+            self._alive.append(tensor)
+
+
+class _Mode(TorchFunctionMode):
+    def __init__(self, trace: OpTrace) -> None:
+        super().__init__()
+        self._trace = trace
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        output = func(*args, **(kwargs or {}))
+        if self._trace.is_on:
+            self._trace.called(func, args, kwargs or {}, output)
+        return output
+
+
+def _neutral_name(function: Any) -> str:
+    """`torch.Tensor.__radd__` → `add`, `torch.nn.functional.relu_` → `relu`, the getter of `Tensor.data` → `data`."""
+    if function.__name__ == "__get__":
+        name = (resolve_name(function) or "").removesuffix(".__get__").rpartition(".")[2]
+        return name or "get"
+    name = str(function.__name__)
+    if name in _CUTS:
+        return name
+    if name.startswith("__") and name.endswith("__"):
+        name = name.strip("_")
+        if name in {"radd", "rsub", "rmul", "rdiv", "rtruediv", "rpow", "rmatmul", "iadd", "isub", "imul", "idiv", "itruediv", "ipow"}:
+            name = name[1:]
+    return name.rstrip("_") if not name.startswith("__") else name
+
+
+def _inputs(args: Any, kwargs: Any) -> list[Tensor]:
+    return tensors_in((args, kwargs), most=64)
+
+
+def _settings(name: str, args: Any, kwargs: Any) -> dict[str, Any]:
+    scalars = [value for value in args if value is None or isinstance(value, _SCALARS) or _is_shape(value)]
+    settings = {key: value for key, value in kwargs.items() if isinstance(value, _SCALARS) or _is_shape(value)}
+    names = _POSITIONAL.get(name, ())
+    for key, value in zip(names, scalars, strict=False):
+        settings.setdefault(key, value)
+    if len(scalars) > len(names):
+        settings["args"] = scalars[len(names) :]
+    return settings
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) <= 8 and all(isinstance(part, int) for part in value)

@@ -1,0 +1,270 @@
+"""Calls of modules: the root calls of every step, and on sampled steps every module inside of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import get_ident
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn import functional as F  # noqa: N812 - the name that all of torch's users know
+from torch.nn.modules.loss import _Loss
+from torch.utils.weak import WeakIdKeyDictionary
+
+from trueline.adapters.base import Watch, guarded
+from trueline.adapters.pytorch.data import BatchWatch
+from trueline.adapters.pytorch.graph import OpTrace
+from trueline.adapters.pytorch.kinds import drops_units, uses_batch_statistics
+from trueline.adapters.pytorch.registry import Registry
+from trueline.adapters.pytorch.tensors import is_plain, tensors_in
+from trueline.record import Recorder
+from trueline.record.patches import Patches
+
+_MOST_CALLS_PER_STEP = 4
+_MOST_FORCED_DROPOUTS = 200
+
+
+class ModuleWatch(Watch):
+    """Watches `nn.Module.__call__` at the class, so that nothing is attached to any module."""
+
+    def __init__(self, recorder: Recorder, registry: Registry, batches: BatchWatch, trace: OpTrace) -> None:
+        super().__init__(recorder)
+        self._registry = registry
+        self._batches = batches
+        self._trace = trace
+        self._thread = get_ident()
+        self._inside = False
+        self._detailed = False
+        self._root_training = False
+        self._changing_mode = False
+        self._forced_dropouts = 0
+        self._calls: dict[int, int] = {}
+        self._calls_step = -1
+        self._last_output: tuple[Tensor, tuple[Any, ...]] | None = None
+        self._mode_sensitive: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._graphless_outputs: deque[tuple[int, StorageWeakRef]] = deque(maxlen=16)
+        self._call = nn.Module.__call__
+        self.compiles = False
+
+    def install(self, patches: Patches) -> None:
+        original = self._call = nn.Module.__call__
+        watch = self
+
+        def __call__(module: nn.Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces that method
+            if torch.compiler.is_compiling():
+                return original(module, *args, **kwargs)
+            if watch._inside:
+                if watch._detailed:
+                    return watch._inner_call(module, args, kwargs)
+                return original(module, *args, **kwargs)
+            if not watch.recorder.active or get_ident() != watch._thread:
+                return original(module, *args, **kwargs)
+            return watch._root_call(module, args, kwargs)
+
+        patches.replace(nn.Module, "__call__", __call__)
+        self._install_construction(patches)
+        self._install_mode(patches)
+        self._install_dropout(patches)
+        self._install_compile(patches)
+
+    # Construction, modes, functional dropout, compilation
+
+    def _install_construction(self, patches: Patches) -> None:
+        original = nn.Module.__init__
+        watch = self
+
+        def __init__(module: nn.Module, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces that method
+            original(module, *args, **kwargs)
+            if watch.recorder.active:
+                watch._built(module)
+
+        patches.replace(nn.Module, "__init__", __init__)
+
+    @guarded
+    def _built(self, module: nn.Module) -> None:
+        """Note the line that builds the module: the first user frame that is not the module's own `__init__`."""
+        import sys
+
+        sites = self.recorder.call_sites
+        frame = sites.user_frame(sys._getframe(1))
+        while frame is not None and frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is module:
+            frame = sites.user_frame(frame.f_back)
+        self._registry.built[module] = sites.of_frame(frame)
+
+    def _install_mode(self, patches: Patches) -> None:
+        original = nn.Module.train
+        watch = self
+
+        def train(module: nn.Module, mode: bool = True) -> Any:  # noqa: FBT001, FBT002 - torch's own signature
+            if watch._changing_mode or not watch.recorder.active:
+                return original(module, mode)
+            watch._changing_mode = True
+            try:
+                result = original(module, mode)
+            finally:
+                watch._changing_mode = False
+            watch._mode_set(module, mode)
+            return result
+
+        patches.replace(nn.Module, "train", train)
+
+    @guarded
+    def _mode_set(self, module: nn.Module, mode: bool) -> None:  # noqa: FBT001 - as handed over by torch
+        location = self.recorder.location()
+        self.recorder.event("mode", subject=self._registry.module_id(module), value=float(mode), location=location)
+
+    def _install_dropout(self, patches: Patches) -> None:
+        for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"):
+            patches.replace(F, name, self._watched_dropout(getattr(F, name)))
+
+    def _watched_dropout(self, original: Any) -> Any:
+        def watched(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:  # noqa: A002, FBT001, FBT002
+            if training and p > 0 and self._inside and not self._root_training and not torch.compiler.is_compiling():
+                self._dropout_forced()
+            return original(input, p, training, inplace)
+
+        return watched
+
+    @guarded
+    def _dropout_forced(self) -> None:
+        if self._forced_dropouts < _MOST_FORCED_DROPOUTS:
+            self._forced_dropouts += 1
+            self.recorder.event("functional_dropout", value=1.0, location=self.recorder.location())
+
+    def _install_compile(self, patches: Patches) -> None:
+        original = torch.compile
+        watch = self
+
+        def compiled(*args: Any, **kwargs: Any) -> Any:
+            watch.compiles = True
+            return original(*args, **kwargs)
+
+        patches.replace(torch, "compile", compiled)
+
+    # Root calls
+
+    def _root_call(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
+        row = self._enter_root(module, args, kwargs)
+        if row is None:
+            return self._call(module, *args, **kwargs)
+        self._inside = True
+        try:
+            output = self._inner_call(module, args, kwargs) if self._detailed else self._call(module, *args, **kwargs)
+        finally:
+            self._inside = False
+            self._detailed = False
+        self._leave_root(module, row, output)
+        return output
+
+    @guarded
+    def _enter_root(self, module: nn.Module, args: Any, kwargs: Any) -> list[Any] | None:
+        recorder = self.recorder
+        if isinstance(module, torch.jit.ScriptModule) or torch.jit.is_tracing():
+            return None
+        number = self._registry.root_id(module)
+        grad = torch.is_grad_enabled()
+        inputs = tensors_in((args, kwargs))
+        is_loss = isinstance(module, _Loss)
+        fed_by = self._source_of(inputs)
+        batch = None if is_loss else self._batches.batch_of(inputs, number)
+        dropouts, norms = self._mode_sensitive_parts(module)
+        self._root_training = module.training
+        row = [
+            recorder.next_seq(), recorder.step, number, recorder.location(), int(module.training), int(grad), int(is_loss),
+            len(dropouts), sum(part.training for part in dropouts), len(norms), sum(part.training for part in norms),
+            batch, fed_by,
+        ]  # fmt: skip
+        recorder.row("root_call", row)
+        self._detailed = recorder.sampled and grad and not self.compiles
+        if self._detailed:
+            self._registry.mark_called(number)
+            if self._calls_step != recorder.step:
+                self._calls_step = recorder.step
+                self._calls.clear()
+            if recorder.traced and not self._batches.is_fast_path_risk(module):
+                self._trace.begin([*self._batches.traced_tensors, *((batch, tensor) for tensor in inputs)])
+        return row
+
+    def _mode_sensitive_parts(self, module: nn.Module) -> tuple[list[nn.Module], list[nn.Module]]:
+        known = self._mode_sensitive.get(module)
+        if known is None or self.recorder.sampled:
+            parts = list(module.modules())
+            known = ([part for part in parts if drops_units(part)], [part for part in parts if uses_batch_statistics(part)])
+            self._mode_sensitive[module] = known
+        return known  # type: ignore[no-any-return]
+
+    def _source_of(self, inputs: list[Tensor]) -> int | None:
+        """The earlier call without gradients whose output goes in, found by the storage that both share."""
+        if not self._graphless_outputs:
+            return None
+        storages = {tensor.untyped_storage()._cdata for tensor in inputs if is_plain(tensor)}
+        for seq, reference in reversed(self._graphless_outputs):
+            if reference.cdata in storages and not reference.expired():
+                return seq
+        return None
+
+    @guarded
+    def _leave_root(self, module: nn.Module, row: list[Any], output: Any) -> None:
+        outputs = tensors_in(output)
+        if not row[5]:
+            for tensor in outputs[:2]:
+                if is_plain(tensor):
+                    self._graphless_outputs.append((row[0], StorageWeakRef(tensor.untyped_storage())))
+        elif len(outputs) == 1 and outputs[0].dim() == 0 and next(module.parameters(), None) is None:
+            row[6] = 1
+        self._last_output = None
+
+    # Calls inside of a root call, on sampled steps
+
+    def _inner_call(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
+        number = self._enter_inner(module)
+        if number is None:
+            return self._call(module, *args, **kwargs)
+        try:
+            output = self._call(module, *args, **kwargs)
+        finally:
+            self._trace.leave_module()
+        self._leave_inner(number, output)
+        return output
+
+    @guarded
+    def _enter_inner(self, module: nn.Module) -> int | None:
+        if get_ident() != self._thread:
+            return None
+        number = self._registry.module_id(module)
+        if number is not None:
+            self._registry.mark_called(number)
+            self._trace.enter_module(number)
+        return number
+
+    @guarded
+    def _leave_inner(self, number: int, output: Any) -> None:
+        call = self._calls.get(number, 0)
+        self._calls[number] = call + 1
+        if call >= _MOST_CALLS_PER_STEP:
+            return
+        for place, tensor in enumerate(tensors_in(output, most=4)):
+            if tensor.is_floating_point() and is_plain(tensor):
+                self._measure(number, call * 4 + place, tensor)
+
+    def _measure(self, number: int, position: int, tensor: Tensor) -> None:
+        recorder = self.recorder
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            if self._last_output is not None and self._last_output[0] is tensor:
+                row = self._last_output[1]
+                row = (row[0], row[1], number, position, *row[4:])
+                recorder.row("tensor_stat", row)
+            else:
+                row = self._registry.stat(recorder.step, "output", number, position, tensor)
+            self._last_output = (tensor, row)
+        if tensor.requires_grad and tensor.grad_fn is not None:
+            step = recorder.step
+            tensor.register_hook(lambda gradient: self._gradient_arrived(step, number, position, gradient))
+
+    @guarded
+    def _gradient_arrived(self, step: int, number: int, position: int, gradient: Tensor) -> None:
+        if step == self.recorder.step and is_plain(gradient):
+            with torch._C.DisableTorchFunction(), torch.no_grad():
+                self._registry.stat(step, "output_grad", number, position, gradient)

@@ -1,0 +1,118 @@
+"""Statistics, sketches and digests of torch tensors, in as few passes as torch allows, outside of autograd."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import torch
+import xxhash
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+from trueline.record.sketch import BLOCK, BUCKETS, block_sign, block_signs
+
+# Above this share of the mean square in the square of the mean, the quick formula for the variance loses too many digits.
+_CANCELLATION = 0.99
+
+
+def tensors_in(value: Any, most: int = 16) -> list[Tensor]:
+    """The tensors in a nest of containers, in order."""
+    if isinstance(value, Tensor):
+        return [value]
+    found = []
+    for leaf in tree_leaves(value):
+        if isinstance(leaf, Tensor):
+            found.append(leaf)
+        elif hasattr(leaf, "__dataclass_fields__"):
+            found.extend(part for part in vars(leaf).values() if isinstance(part, Tensor))
+        if len(found) >= most:
+            break
+    return found[:most]
+
+
+def dtype_name(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor has dense values that can be read: not sparse, not on the meta device, not quantized."""
+    return tensor.layout is torch.strided and not tensor.is_meta and not tensor.is_quantized
+
+
+def _dense_float(tensor: Tensor) -> Tensor:
+    values = tensor.detach()
+    if values.is_complex():
+        values = torch.view_as_real(values)
+    return values if values.dtype in (torch.float32, torch.float64) else values.float()
+
+
+def statistics(tensor: Tensor) -> tuple[float | None, float | None, float | None, float | None, float | None, float | None, float | None, int, int]:  # fmt: skip
+    """min, max, mean, std, L2, mean of absolutes, share of zeros, NaN count, Inf count; the numbers over finite values."""
+    values = _dense_float(tensor)
+    count = values.numel()
+    if count == 0:
+        return None, None, None, None, None, None, None, 0, 0
+    low, high = map(float, torch.aminmax(values))
+    nan = inf = 0
+    if not (math.isfinite(low) and math.isfinite(high)):
+        nan = int(torch.isnan(values).sum())
+        inf = int(torch.isinf(values).sum())
+        values = values[torch.isfinite(values)]
+        count = values.numel()
+        if count == 0:
+            return None, None, None, None, None, None, None, nan, inf
+        low, high = map(float, torch.aminmax(values))
+    mean = float(values.sum(dtype=torch.float64)) / count if count < BUCKETS else float(values.sum()) / count
+    l2 = float(torch.linalg.vector_norm(values))
+    square = l2 * l2 / count
+    if mean * mean > _CANCELLATION * square:
+        std = float(values.std(correction=0)) if high > low else 0.0
+    else:
+        std = math.sqrt(square - mean * mean)
+    absolute = abs(mean) if low >= 0 or high <= 0 else float(torch.linalg.vector_norm(values, 1)) / count
+    zeros = 1.0 - int(torch.count_nonzero(values)) / count if low <= 0 <= high else 0.0
+    return low, high, mean, std, l2, absolute, zeros, nan, inf
+
+
+@cache
+def _signs() -> Tensor:
+    return torch.from_numpy(block_signs().copy())
+
+
+def sketch(tensor: Tensor) -> bytes:
+    """The 64-number sketch of record/sketch.py, computed where the tensor lives."""
+    flat = _dense_float(tensor).reshape(-1).float()
+    signs = _signs().to(flat.device)
+    buckets = torch.zeros(BUCKETS, dtype=torch.float64, device=flat.device)
+    for block, start in enumerate(range(0, flat.numel(), BLOCK)):
+        part = flat[start : start + BLOCK]
+        part = part * signs[: part.numel()]
+        whole = part.numel() // BUCKETS * BUCKETS
+        sums = part[:whole].view(-1, BUCKETS).sum(0, dtype=torch.float64)
+        sums[: part.numel() - whole] += part[whole:]
+        buckets += block_sign(block) * sums
+    return bytes(buckets.float().cpu().numpy().tobytes())
+
+
+def digest(tensor: Tensor) -> str:
+    """A hash of the content."""
+    raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    return str(xxhash.xxh3_64_hexdigest(raw.numpy()))
+
+
+def row_spread(tensor: Tensor) -> float | None:
+    """The largest difference between rows (first axis) within any column: 0 when all rows are equal."""
+    if tensor.dim() < 2 or tensor.shape[0] < 2 or tensor.numel() == 0:
+        return None
+    rows = _dense_float(tensor).reshape(tensor.shape[0], -1)
+    low, high = torch.aminmax(rows, dim=0)
+    return float((high - low).max())
+
+
+def number(tensor: Tensor) -> Any:
+    """The value of a one-element tensor: at once on the CPU, else a detached tensor to be read a step later."""
+    if tensor.device.type == "cpu":
+        return float(tensor.detach())
+    return tensor.detach().clone()

@@ -1,0 +1,6 @@
+"""The checklist: one file per item. Checks read a recorded run and return findings; they never render anything."""
+
+from trueline.checks.base import Check, check_of_id, registry
+from trueline.checks.runner import run_checks
+
+__all__ = ["Check", "check_of_id", "registry", "run_checks"]

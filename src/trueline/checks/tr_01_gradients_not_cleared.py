@@ -1,0 +1,225 @@
+"""Gradients not cleared, or cleared at the wrong place
+
+## What it checks
+Backward passes add to the gradients that are there. Between two optimizer steps the gradients have to be cleared once:
+after the step (or before the first backward pass), not between the backward pass and the step.
+
+## Why it hurts accuracy
+Never cleared, every update repeats all the batches seen so far: the gradient norm grows with the step count, the updates
+overshoot, the loss oscillates or diverges. Cleared between backward pass and step, the optimizer has nothing to apply and
+the weights never move.
+
+## Method
+For each optimizer on its own:
+
+- *cleared just before the step*: at most of its steps there was no gradient, or one of norm zero, and a `zero_grad` lies
+  between the last backward pass and the step;
+- *never cleared*: at 90 % or more of the steps after the first, the gradients still held the previous step's content when
+  the backward pass started (the recorder looks at the gradients themselves, so it does not matter how they are cleared);
+- *cleared now and then*: the same at more than half of them, with cleared ones in between, for instance once per epoch;
+- *accumulated batches thrown away*: a single optimizer, several backward passes per step on different batches, and a
+  `zero_grad` between them at every step.
+
+Several backward passes per step with a clean start are accumulation or several losses, and are fine.
+
+## Evidence
+How many steps started from uncleared gradients, the gradient norm over the steps, and where `zero_grad` was called.
+
+## Limits
+Clearing that is forgotten at less than half of the steps is not reported. A gradient that another model's loss leaves in
+this one's parameters between two steps (a generator's loss in the discriminator) is not told from accumulation.
+
+## What to do
+Call `optimizer.zero_grad()` once per update: right after `optimizer.step()`, or before the first backward pass of the next.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from itertools import pairwise
+
+from trueline.checks._event_order import EventOrder
+from trueline.checks.base import Item
+from trueline.model import Event, Evidence, Finding, Location, Step
+from trueline.store import Run
+
+item = Item(__name__, __doc__)
+
+CONSEQUENCES = ("hp.01", "tr.05", "cg.02", "tr.03", "mp.01")
+RANK = 20
+
+_FEWEST_STEPS = 2
+_NEVER = 0.9
+_MOSTLY = 0.5
+_REGULAR = 0.8
+
+
+def conclude(run: Run) -> Finding:
+    steps_of: dict[int, list[Step]] = {}
+    for step in run.steps:
+        if step.optimizer is not None:
+            steps_of.setdefault(step.optimizer, []).append(step)
+    if not steps_of:
+        return item.not_applicable("No optimizer step was seen in this run.")
+    order = EventOrder(run, "backward", "zero_grad", "optimizer_step")
+    findings = []
+    for optimizer, steps in steps_of.items():
+        findings += [_cleared_before_step(order, optimizer, steps), _carried_over(order, optimizer, steps)]
+    if len(steps_of) == 1:
+        findings += [_batches_thrown_away(run, order, optimizer, steps) for optimizer, steps in steps_of.items()]
+    problems = [finding for finding in findings if finding is not None]
+    if problems:
+        return max(problems, key=lambda finding: finding.confidence)
+    return _nothing_found(steps_of)
+
+
+def _nothing_found(steps_of: dict[int, list[Step]]) -> Finding:
+    known = {optimizer: [step for step in steps if step.cleared is not None] for optimizer, steps in steps_of.items()}
+    if min(len(steps) for steps in known.values()) < _FEWEST_STEPS:
+        fewest = min(len(steps) for steps in steps_of.values())
+        return item.not_checked(
+            "whether gradients are cleared shows from the third step of an optimizer on; "
+            f"one of the {len(steps_of)} optimizers made {fewest} steps of which the recorder could tell."
+        )
+    counted = [step for steps in known.values() for step in steps]
+    several = sum(step.backwards > 1 for steps in steps_of.values() for step in steps)
+    accumulation = f" {several} steps had several backward passes with a clean start: accumulation, or several losses."
+    return item.no_problem(
+        f"Gradients started from nothing at {sum(bool(step.cleared) for step in counted)} of {len(counted)} steps after the "
+        f"first.{accumulation if several else ''}",
+        limits="Gradients carried over at more than half of an optimizer's steps, or cleared right before most of its steps, "
+        "would have been seen.",
+        confidence=0.95,
+    )
+
+
+def _carried_over(order: EventOrder, optimizer: int, steps: list[Step]) -> Finding | None:
+    known = [step for step in steps if step.cleared is not None]
+    carried = [step for step in known if not step.cleared]
+    if len(carried) < _FEWEST_STEPS or len(carried) <= _MOSTLY * len(known):
+        return None
+    never = len(carried) >= _NEVER * len(known)
+    clears = [event for event in order.between("zero_grad", -1, steps[-1].seq) if event.subject in (optimizer, None)]
+    clear_lines = sorted({event.location for event in clears if event.location}, key=str)
+    backward = order.last("backward", carried[0].seq)
+    ending = order.between("optimizer_step", carried[0].seq - 1, carried[0].seq + 1)
+    stepping = f" (`step()` at line {ending[0].location.line})" if ending and ending[0].location else ""
+    if never:
+        summary = f"The gradients are not cleared between steps: {len(carried)} of {len(known)} steps started from old ones."
+    else:
+        gaps = Counter(later.id - earlier.id for earlier, later in pairwise(step for step in known if step.cleared))
+        every = f", about every {gaps.most_common(1)[0][0]} steps," if gaps else ""
+        summary = (
+            f"The gradients are cleared only now and then{every} while the optimizer steps more often: "
+            f"{len(carried)} of {len(known)} steps started from old ones."
+        )
+    return item.problem(
+        summary,
+        confidence=0.97 if never else 0.93,
+        evidence=_evidence_of_carrying(steps, carried, len(known), clears, clear_lines),
+        location=clear_lines[0] if len(clear_lines) == 1 and not never else backward.location if backward else None,
+        fix=f"Call `optimizer.zero_grad()` once per step: before the backward pass, or right after the step{stepping}.",
+        limits="Gradients carried over at more than half of an optimizer's steps would have been seen.",
+    )
+
+
+def _evidence_of_carrying(
+    steps: list[Step], carried: list[Step], known: int, clears: list[Event], clear_lines: list[Location]
+) -> list[Evidence]:
+    evidence = [
+        Evidence(
+            f"At {len(carried)} of {known} steps the backward pass added to gradients that the previous step had used.",
+            {"carried": len(carried), "known": known, "steps": len(steps)},
+            carried[0].id,
+        )
+    ]
+    norms = [step.grad_norm for step in steps if step.grad_norm is not None]
+    if len(norms) > 1:
+        evidence.append(
+            Evidence(
+                f"The gradient norm was {norms[0]:.4g} at the first step and {norms[-1]:.4g} at the last.",
+                {"first": norms[0], "last": norms[-1]},
+            )
+        )
+    if clears:
+        where = ", ".join(str(line) for line in clear_lines) or "an unknown line"
+        evidence.append(
+            Evidence(
+                f"`zero_grad` was called {len(clears)} times for {len(steps)} steps, at {where}.",
+                {"calls": len(clears), "steps": len(steps)},
+                location=clear_lines[0] if clear_lines else None,
+            )
+        )
+    return evidence
+
+
+def _last_clear(order: EventOrder, optimizer: int, start: int, end: int) -> Event | None:
+    """The last clearing of this optimizer's gradients (or of a module's) between two moments."""
+    clears = [event for event in order.between("zero_grad", start, end) if event.subject in (optimizer, None)]
+    return clears[-1] if clears else None
+
+
+def _cleared_before_step(order: EventOrder, optimizer: int, steps: list[Step]) -> Finding | None:
+    found = []
+    for step in steps:
+        backward = order.last("backward", step.seq)
+        clear = _last_clear(order, optimizer, backward.seq, step.seq) if backward else None
+        if backward and clear and (step.with_gradient == 0 or step.grad_norm == 0):
+            found.append((step, backward, clear))
+    if len(found) <= _MOSTLY * len(steps):
+        return None
+    first, backward, clear = found[0]
+    held = (first.with_gradient or 0) + (first.without_gradient or 0)
+    return item.problem(
+        f"The gradients are cleared between the backward pass and the optimizer step: {len(found)} of {len(steps)} steps had "
+        "nothing to apply.",
+        confidence=0.98,
+        evidence=[
+            Evidence(
+                f"Step {first.id}: backward pass at {backward.location}, then `zero_grad` at {clear.location}, then the step, "
+                f"with a gradient in {first.with_gradient or 0} of {held} parameters and a norm of {first.grad_norm or 0:g}.",
+                {"steps": len(found), "with_gradient": first.with_gradient, "grad_norm": first.grad_norm},
+                first.id,
+                clear.location,
+            )
+        ],
+        location=clear.location,
+        fix=f"Move the `zero_grad()` of {clear.location} before the backward pass of {backward.location}, or after the step.",
+        limits="Gradients cleared right before more than half of an optimizer's steps would have been seen.",
+    )
+
+
+def _batches_thrown_away(run: Run, order: EventOrder, optimizer: int, steps: list[Step]) -> Finding | None:
+    """Accumulation with the `zero_grad` inside the inner loop: only the last batch of each step counts."""
+    calls = [call for call in run.root_calls if call.grad and not call.loss]
+    seqs = [call.seq for call in calls]
+    losing = []
+    for start, step in zip([-1, *(step.seq for step in steps)], steps, strict=False):
+        backwards = order.between("backward", start, step.seq)
+        clears = [_last_clear(order, optimizer, earlier.seq, later.seq) for earlier, later in pairwise(backwards)]
+        lost = [clear for clear in clears if clear is not None]
+        fed = {call.batch for call in calls[bisect_right(seqs, start) : bisect_left(seqs, step.seq)]} - {None}
+        one_line = len({event.location for event in backwards}) == 1
+        if lost and len(lost) == len(clears) and one_line and len(fed) >= len(backwards):
+            losing.append((step, lost))
+    if len(losing) < _FEWEST_STEPS or len(losing) < _REGULAR * len(steps):
+        return None
+    first, lost = losing[0]
+    clear = lost[0]
+    return item.problem(
+        f"Gradients are cleared between the backward passes of one step: {len(lost)} of {len(lost) + 1} batches are thrown away.",
+        confidence=0.9,
+        evidence=[
+            Evidence(
+                f"Step {first.id}: {len(lost) + 1} backward passes on different batches, with `zero_grad` at {clear.location} "
+                f"between them; the same at {len(losing)} of {len(steps)} steps.",
+                {"steps": len(losing), "backwards": len(lost) + 1, "lost": len(lost)},
+                first.id,
+                clear.location,
+            )
+        ],
+        location=clear.location,
+        fix=f"Move the `zero_grad()` of {clear.location} out of the inner loop: right after `optimizer.step()`.",
+        limits="Batches thrown away at 80 % or more of the steps would have been seen.",
+    )

@@ -1,0 +1,214 @@
+"""All-zero or constant initial weights
+
+## What it checks
+Whether weight matrices start at zero, at one constant, or with all rows equal, and stay so: units that compute the same
+thing and get the same gradient can never become different. Also whether initial weights have a scale far off the fan-in rule
+while the first loss shows it.
+
+## Why it hurts accuracy
+A layer of n equal units has the capacity of one. With zeros in consecutive layers no gradient arrives at all and only the
+last bias learns. Weights that are far too large saturate the units and give a first loss far above that of a guess.
+
+## Method
+For every trainable weight with two or more axes (not biases, norm scales or embeddings) the recorder notes its range and the
+spread between its rows (units) before the first step, and at sampled steps whether it had a gradient. Starting values are
+suspicious when smallest and largest are equal, or when the spread between rows is 0. The fault is symmetry that training
+does *not* break: after three or more optimizer steps the rows still differ by less than 1e-5 of the weights' size, or every
+sampled gradient was exactly zero. Three steps, because a zero layer behind another zero layer on purpose (zero-initialised
+residual branch and head) moves at the second or third. In shorter runs only two or more all-zero layers whose gradients are
+exactly zero at every step are reported, which proves that they cannot move.
+
+The scale rule: std · sqrt(fan-in) above 10 in a linear or convolution layer that no normalisation follows, and a first
+cross-entropy more than 10 above ln(classes), what a guess costs.
+
+## Evidence
+The layers, their values before the first step, the spread between their rows at the end, their gradients.
+
+## Limits
+Gates of recurrent layers differ from each other, so that equal units within one gate are not seen. Dropout breaks symmetry:
+a constant start that dropout breaks up is not reported. Small scales are not judged.
+
+## What to do
+Leave the framework's default initialisation in place, or use a random one (nn.init.kaiming_uniform_, xavier_uniform_);
+initialise only biases, norm scales and the last layer of a residual branch with constants.
+"""
+
+from __future__ import annotations
+
+import math
+
+from trueline.checks._parameters import ParameterHistory, listed
+from trueline.checks.base import Item
+from trueline.model import Evidence, Finding, Location, Module, Parameter, TensorStat
+from trueline.store import Run
+
+ITEM = Item(__name__, __doc__)
+RANK = 10
+CONSEQUENCES = ("cg.02", "tr.05", "hp.01", "hp.02", "hp.03")
+NOT_WEIGHTS = frozenset({"embedding", "norm", "batch_norm", "layer_norm"})
+ENOUGH_STEPS = 3
+EQUAL_ROWS = 1e-5
+LARGE_GAIN = 10.0
+LOSS_ABOVE_GUESS = 10.0
+
+
+def conclude(run: Run) -> Finding:
+    history = ParameterHistory(run)
+    weights = [parameter for parameter in history.weights if _is_weight(run, history, parameter)]
+    if not weights:
+        return ITEM.not_applicable("The run has no trainable weight matrices that an optimizer steps.")
+    if not history.optimizer_steps:
+        return ITEM.not_checked("no optimizer step was recorded.")
+    initial = {stat.subject: stat for stat in run.stats("parameter") if stat.step == -1}
+    alike = {parameter.id: how for parameter in weights if (how := _start(history, parameter, initial.get(parameter.id)))}
+    suspects = [parameter for parameter in weights if parameter.id in alike]
+    stuck = [parameter for parameter in suspects if _is_stuck(run, history, parameter)]
+    provable = [p for p in stuck if alike[p.id] == "all zero" and set(history.gradients(p)) == {"zero"}]
+    enough = history.optimizer_steps >= ENOUGH_STEPS
+    if (enough and stuck) or len(provable) > 1:
+        return _symmetry_finding(run, history, stuck if enough else provable, alike, initial)
+    if stuck:
+        return ITEM.not_checked(
+            f"{listed(p.name for p in suspects)} start constant, and {history.optimizer_steps} optimizer steps are too few to tell whether "
+            f"training breaks the symmetry ({ENOUGH_STEPS} are needed)."
+        )
+    too_large = _too_large(run, weights, initial)
+    if too_large is not None:
+        return too_large
+    told = f"All {len(weights)} weight matrices start with different values in their units."
+    if suspects:
+        told = (
+            f"{len(suspects)} of {len(weights)} weight matrices start constant ({listed(p.name for p in suspects)}), and training made their "
+            "units different, as it does with zero-initialised heads, residual branches and adapters."
+        )
+    return ITEM.no_problem(told, limits=_limits(history, weights), confidence=0.95)
+
+
+def _is_weight(run: Run, history: ParameterHistory, parameter: Parameter) -> bool:
+    return (
+        len(parameter.shape) > 1
+        and max(parameter.shape) > 1
+        and run.modules[parameter.module].kind not in NOT_WEIGHTS
+        and history.always_trainable(parameter)
+        and history.is_held(parameter)
+    )
+
+
+def _start(history: ParameterHistory, parameter: Parameter, stat: TensorStat | None) -> str | None:
+    """How a parameter started, when its units started alike."""
+    first = history.snapshots(parameter)[0]
+    if stat is not None and stat.min is not None and stat.min == stat.max:
+        return "all zero" if stat.min == 0 else f"all {stat.min:.4g}"
+    return "all rows equal" if first.row_spread == 0 else None
+
+
+def _is_stuck(run: Run, history: ParameterHistory, parameter: Parameter) -> bool:
+    """Whether training reached the parameter and did not make its units different."""
+    gradients = history.gradients(parameter)
+    if not gradients or set(gradients) == {"none"}:
+        return False
+    if set(gradients) == {"zero"}:
+        return True
+    last = history.snapshots(parameter)[-1]
+    if last.row_spread is None or last.step < 0:
+        return False
+    return last.row_spread <= EQUAL_ROWS * _size(run, parameter)
+
+
+def _size(run: Run, parameter: Parameter) -> float:
+    """The root mean square of the parameter's values, when last measured after the first step."""
+    sizes = [stat.l2 / math.sqrt(math.prod(stat.shape)) for stat in run.stats("parameter", parameter.id) if stat.l2 is not None]
+    return max(sizes[-1], sizes[0]) if sizes else 0.0
+
+
+def _symmetry_finding(
+    run: Run, history: ParameterHistory, stuck: list[Parameter], alike: dict[int, str], initial: dict[int, TensorStat]
+) -> Finding:
+    without_signal = [parameter for parameter in stuck if set(history.gradients(parameter)) == {"zero"}]
+    how = sorted({alike[parameter.id] for parameter in stuck})
+    many = len(stuck) > 1
+    effect = (
+        "their gradients are exactly zero" if len(without_signal) == len(stuck) else "all units of a layer get the same gradient and stay equal"
+    )
+    evidence = []
+    for parameter in stuck[:8]:
+        last = history.snapshots(parameter)[-1]
+        stat = initial.get(parameter.id)
+        evidence.append(
+            Evidence(
+                f"{parameter.name} {list(parameter.shape)} starts {alike[parameter.id]}; after {history.optimizer_steps} steps its rows "
+                f"differ by {0.0 if last.row_spread is None else last.row_spread:.3g}; gradients: {', '.join(sorted(set(history.gradients(parameter))))}.",
+                {
+                    "initial_min": None if stat is None else stat.min,
+                    "initial_max": None if stat is None else stat.max,
+                    "row_spread_at_end": last.row_spread,
+                    "optimizer_steps": history.optimizer_steps,
+                },
+                location=_where(run, parameter),
+            )
+        )
+    return ITEM.problem(
+        f"{'The weights' if many else 'The weight'} {listed(p.name for p in stuck)} start{'' if many else 's'} {' / '.join(how)}, and training "
+        f"cannot make {'their' if many else 'its'} units different: {effect}.",
+        confidence=0.97,
+        evidence=evidence,
+        fix="Initialise the weights at random: remove the constant initialisation (the framework's default is random), or use "
+        "nn.init.kaiming_uniform_ or xavier_uniform_. Constants are for biases and norm scales.",
+        location=_where(run, stuck[0]),
+        limits=_limits(history, stuck),
+    )
+
+
+def _where(run: Run, parameter: Parameter) -> Location | None:
+    module = run.modules[parameter.module]
+    location = parameter.initialised or module.built
+    return None if location is None else location.of_module(module.name)
+
+
+def _too_large(run: Run, weights: list[Parameter], initial: dict[int, TensorStat]) -> Finding | None:
+    """Weights far above the fan-in rule, with a first loss that shows it."""
+    first = next((loss for loss in run.loss_calls if loss.grad and loss.kind == "cross_entropy" and loss.input.get("requires_grad")), None)
+    shape = first.input.get("shape") if first is not None else None
+    if first is None or first.value is None or not shape or len(shape) < 2 or first.settings.get("reduction", "mean") != "mean":  # noqa: PLR2004
+        return None
+    guess = math.log(shape[1])
+    if first.value <= guess + LOSS_ABOVE_GUESS:
+        return None
+    gains = {}
+    for parameter in weights:
+        stat = initial.get(parameter.id)
+        module = run.modules[parameter.module]
+        if module.kind in ("linear", "conv") and parameter.loaded is None and stat is not None and stat.std and not _is_normalised(run, module):
+            gains[parameter.id] = stat.std * math.sqrt(math.prod(parameter.shape[1:]))
+    large = [parameter for parameter in weights if gains.get(parameter.id, 0.0) > LARGE_GAIN]
+    if not large:
+        return None
+    worst = max(large, key=lambda parameter: gains[parameter.id])
+    return ITEM.problem(
+        f"The initial weights of {listed(p.name for p in large)} are {gains[worst.id]:.3g} times the size that keeps signals at their scale, and "
+        f"the first loss is {first.value:.4g} where a guess costs {guess:.3g}.",
+        confidence=0.65,
+        evidence=[
+            Evidence(
+                f"{p.name}: std · sqrt(fan-in) = {gains[p.id]:.3g}; usual initialisations give 0.5 to 1.5.", {"gain": gains[p.id]}, -1, _where(run, p)
+            )
+            for p in large[:8]
+        ]
+        + [Evidence(f"First loss {first.value:.4g}, ln({shape[1]}) = {guess:.3g}.", {"loss": first.value, "guess": guess}, first.step)],
+        fix="Scale the weights with their fan-in: nn.init.kaiming_uniform_ or xavier_uniform_, or the framework's default.",
+        location=_where(run, worst),
+        limits=f"Seen only above {LARGE_GAIN:g} times the fan-in rule and with a first loss {LOSS_ABOVE_GUESS:g} above a guess.",
+    )
+
+
+def _is_normalised(run: Run, module: Module) -> bool:
+    """Whether the module that comes next in its tree is a normalisation."""
+    after = [other for other in run.modules.values() if other.root == module.root and other.id > module.id]
+    return bool(after) and after[0].kind in NOT_WEIGHTS - {"embedding"}
+
+
+def _limits(history: ParameterHistory, weights: list[Parameter]) -> str:
+    return (
+        f"Looked at {len(weights)} weight matrices over {history.optimizer_steps} optimizer steps. Would have seen zero, constant or equal rows "
+        "that stay so; equal units within one gate of a recurrent layer, and constants that dropout breaks up, are not seen."
+    )

@@ -1,0 +1,5 @@
+"""The command line: thin, one file per command."""
+
+from trueline.cli.main import main
+
+__all__ = ["main"]

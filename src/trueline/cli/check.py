@@ -1,0 +1,21 @@
+"""`trueline check`: the checklist on a recorded run, or on a script that is recorded first."""
+
+from __future__ import annotations
+
+import click
+
+from trueline.cli.target import ScriptCommand, conclude, target_options
+
+
+@click.command("check", cls=ScriptCommand)
+@target_options
+@click.pass_context
+def command(
+    ctx: click.Context, words: tuple[str, ...], module: str | None, name: str | None, json_target: str | None, verbose: bool
+) -> None:
+    """Check a recorded run (a name, a directory, or `latest`) or a script.
+
+    Exit code: 0 nothing found, 1 problem found, 2 wrong usage, a script that failed before it trained, or an internal
+    error.
+    """
+    ctx.exit(conclude(words, module=module, name=name, json_target=json_target, verbose=verbose))

@@ -1,0 +1,37 @@
+"""`trueline diagnose`: record a script, check it, and name the cause."""
+
+from __future__ import annotations
+
+import click
+
+from trueline.cli.target import ScriptCommand, conclude, target_options
+from trueline.errors import TruelineError
+
+
+@click.command("diagnose", cls=ScriptCommand)
+@target_options
+@click.option("--reference", metavar="REF", help="A script or run to compare with (not available in this version).")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    module: str | None,
+    name: str | None,
+    json_target: str | None,
+    verbose: bool,
+    reference: str | None,
+) -> None:
+    """Record an unmodified training script, check it, and name the cause of what is wrong with its line.
+
+    Arguments of the script go after --, as in: trueline diagnose train.py -- --lr 0.1. A recorded run is accepted in
+    place of the script. A script that fails or is stopped with Ctrl-C is checked up to its last complete step.
+
+    Exit code: 0 nothing found, 1 problem found, 2 wrong usage, a script that failed before it trained, or an internal
+    error.
+    """
+    if reference is not None:
+        raise TruelineError(
+            f"Comparison with a reference is not available in this version of Trueline. Received --reference {reference}. "
+            "Leave the option out to check the script on its own."
+        )
+    ctx.exit(conclude(words, module=module, name=name, json_target=json_target, verbose=verbose))

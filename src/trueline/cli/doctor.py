@@ -1,0 +1,137 @@
+"""`trueline doctor`: whether this environment can record and check, found out by trying."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import click
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+import trueline
+from trueline.report.console import output_console
+from trueline.report.words import size
+from trueline.store import runs_folder
+
+_FRAMEWORKS = ("torch", "mindspore")
+_COMPANIONS = ("lightning", "pytorch-lightning", "transformers", "accelerate", "torchvision")
+_ENOUGH_DISK = 200_000_000
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One thing that was looked at. `advice` is what to do about it; a point with advice is a problem."""
+
+    subject: str
+    state: str
+    advice: str = ""
+
+
+@click.command("doctor")
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Examine the environment. Exit code: 0 all is well, 1 there is something to put right."""
+    points = list(examine())
+    console = output_console()
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for point in points:
+        mark = Text("✗ ", style="bold red") if point.advice else Text("✓ ", style="green")
+        table.add_row(mark + Text(point.subject), Text(point.state))
+        if point.advice:
+            table.add_row("", Text(point.advice, style="yellow"))
+    console.print(table)
+    problems = sum(bool(point.advice) for point in points)
+    console.print()
+    console.print(Text(f"{problems} to put right.", style="bold red") if problems else Text("All is well.", style="bold green"))
+    ctx.exit(1 if problems else 0)
+
+
+def examine() -> Iterator[Point]:
+    """All points, in the order in which they are shown. No framework is imported for it."""
+    yield Point("Python", f"{platform.python_version()} ({sys.executable})")
+    yield Point("trueline", f"{trueline.__version__} ({Path(trueline.__file__).parent})")
+    yield from _frameworks()
+    yield from _traps(_version("numpy"), _version("mindspore"), _version("pyarrow"))
+    yield from _storage(runs_folder())
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _frameworks() -> Iterator[Point]:
+    found = {package: version for package in _FRAMEWORKS if (version := _version(package)) is not None}
+    for package, version in found.items():
+        yield Point(package, version)
+    if not found:
+        yield Point("framework", "none", "Install PyTorch here, or install Trueline where PyTorch is.")
+    companions = [f"{package} {version}" for package in _COMPANIONS if (version := _version(package)) is not None]
+    if companions:
+        yield Point("on top", ", ".join(companions))
+    yield Point("numpy", _version("numpy") or "none")
+
+
+def _traps(numpy: str | None, mindspore: str | None, pyarrow: str | None) -> Iterator[Point]:
+    """Versions that are known not to work together; they fail at import or, worse, later."""
+    if mindspore is not None and numpy is not None and _major(numpy) >= 2:
+        yield Point(
+            "numpy with mindspore", f"numpy {numpy}, mindspore {mindspore}", "MindSpore needs numpy 1: pip install 'numpy<2'"
+        )
+    if pyarrow is not None and numpy is not None and _major(pyarrow) >= 26 and _major(numpy) < 2:
+        yield Point(
+            "pyarrow with numpy", f"pyarrow {pyarrow}, numpy {numpy}", "This pyarrow needs numpy 2: pip install 'pyarrow<26'"
+        )
+
+
+def _major(version: str) -> int:
+    head = version.partition(".")[0]
+    return int(head) if head.isdigit() else 0
+
+
+def _storage(folder: Path) -> Iterator[Point]:
+    """The runs folder, tried out where it is or would be made, without leaving anything there."""
+    place = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not place.is_dir():
+        yield Point("runs folder", f"{place} is not a folder", "Set TRUELINE_RUNS to a folder in which runs can be made.")
+        return
+    try:
+        with tempfile.TemporaryDirectory(dir=place, prefix=".trueline-doctor-") as scratch:
+            yield Point("runs folder", f"{folder} is writable")
+            yield _sqlite(Path(scratch))
+    except OSError as problem:
+        yield Point("runs folder", f"{place}: {problem.strerror}", "Make it writable, or set TRUELINE_RUNS to a folder that is.")
+    free = shutil.disk_usage(place).free
+    yield Point("free disk", size(free), "" if free >= _ENOUGH_DISK else "Recording stops on a full disk: free some space.")
+
+
+def _sqlite(scratch: Path) -> Point:
+    """Write with one connection and read with another, in the journal mode that recording uses."""
+    version = sqlite3.sqlite_version
+    path = scratch / f"{os.getpid()}.sqlite"
+    try:
+        writer = sqlite3.connect(path, isolation_level=None)
+        mode = writer.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        writer.execute("CREATE TABLE step (id INTEGER PRIMARY KEY)")
+        writer.execute("INSERT INTO step VALUES (7)")
+        reader = sqlite3.connect(path)
+        read = reader.execute("SELECT id FROM step").fetchone()
+        reader.close()
+        writer.close()
+    except sqlite3.Error as problem:
+        return Point("SQLite", f"{version}: {problem}", "Set TRUELINE_RUNS to a folder on a local disk.")
+    if mode != "wal" or read != (7,):
+        return Point("SQLite", f"{version}: no write-ahead log ({mode})", "Set TRUELINE_RUNS to a folder on a local disk.")
+    return Point("SQLite", f"{version}, write-ahead log works")

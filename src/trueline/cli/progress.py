@@ -1,0 +1,75 @@
+"""What is shown on the terminal while a script runs: never anything that could fall into its own output."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sqlite3
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rich.text import Text
+
+from trueline.report.console import output_console
+from trueline.report.words import many, number
+from trueline.store.format import connect_to_read, rank_file
+
+_SAVE_TITLE, _RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
+
+
+class Progress:
+    """A line on standard error when recording starts, and step and loss while it goes on, if that is a terminal.
+
+    Where the script prints to the same terminal, step and loss go to the terminal's title: a line that redraws itself
+    would garble the script's output. Where it does not, they are a line of their own.
+    """
+
+    def __init__(self, command: list[str], directory: Path) -> None:
+        self._terminal = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self._in_title = sys.stdout.isatty()
+        self._directory = directory
+        self._command = shlex.join(command)
+
+    def __enter__(self) -> Self:
+        if self._terminal:
+            words = f"Recording {self._command} (Ctrl-C stops it; what was recorded is still checked)"
+            output_console(stderr=True).print(Text(words, style="dim"), soft_wrap=True)
+            self._write(_SAVE_TITLE if self._in_title else "")
+        return self
+
+    def update(self) -> None:
+        if not self._terminal:
+            return
+        seen = last_step(self._directory)
+        words = "starting" if seen is None else f"{many(seen[0], 'step')}, loss {number(seen[1])}"
+        self._write(f"\x1b]0;trueline: {words}\x07" if self._in_title else f"\r\x1b[K{words}")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._terminal:
+            self._write(_RESTORE_TITLE if self._in_title else "\r\x1b[K")
+
+    @staticmethod
+    def _write(text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def last_step(directory: Path) -> tuple[int, float | None] | None:
+    """How many steps the run's first rank has recorded, and the loss of the last; None as long as there is nothing."""
+    path = rank_file(directory, 0)
+    if not path.is_file():
+        return None
+    try:
+        connection = connect_to_read(path)
+        try:
+            row = connection.execute("SELECT id, loss, finite FROM step ORDER BY id DESC LIMIT 1").fetchone()
+        finally:
+            connection.close()
+    except sqlite3.Error:
+        return None
+    if row is None:
+        return None
+    loss = float("nan") if row[1] is None and not row[2] else row[1]
+    return row[0] + 1, loss

@@ -1,0 +1,84 @@
+"""Record a script in a process of its own, as `trueline run` does, and wait for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+
+from trueline.cli.progress import Progress
+from trueline.cli.script import Script
+from trueline.errors import RunExists, TruelineError
+from trueline.store import runs_folder
+
+_STDERR = 2
+_POLL_SECONDS = 1.0
+
+
+def record_script(script: Script, name: str | None, *, output_to_stderr: bool = False) -> Path:
+    """Run and record the script to its end, whatever that is; gives the run directory.
+
+    The script has this process's terminal, standard streams and directory. Ctrl-C is the script's: what it recorded
+    until then is still there to be checked. `output_to_stderr` keeps this process's standard output for the report.
+    """
+    script.check()
+    name = _free_name(script.stem, name)
+    directory = runs_folder() / name
+    command = [sys.executable, "-m", "trueline", "run", "--name", name, *script.command]
+    sys.stdout.flush()
+    with Progress(script.command, directory) as progress, _signals_go_to_the_script() as children:
+        child = subprocess.Popen(command, stdout=_STDERR if output_to_stderr else None)  # noqa: S603 - running the user's script is the job
+        children.append(child)
+        while True:
+            try:
+                child.wait(_POLL_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                progress.update()
+    if not directory.is_dir():
+        raise TruelineError(
+            f"Recording did not start: trueline run ended with exit code {child.returncode} before it made {directory}. "
+            "See its message above; trueline doctor examines the environment."
+        )
+    return directory
+
+
+def _free_name(stem: str, name: str | None) -> str:
+    """The name that the run will have. One that is made up holds the process id: diagnoses may start at the same time."""
+    if name is None:
+        return f"{stem}-{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
+    if not name or name in {".", ".."} or Path(name).name != name:
+        raise TruelineError(f"A run name is a plain file name. Received {name!r}. Give one such as: --name first-try")
+    if (runs_folder() / name).exists():
+        raise RunExists(
+            f"A run named {name!r} exists already in {runs_folder()}. "
+            f"Give another --name, or delete it with: trueline runs delete {name}"
+        )
+    return name
+
+
+@contextmanager
+def _signals_go_to_the_script() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Let Ctrl-C end the script and not this process. A termination of this process ends the script too.
+
+    A handler that does nothing, not SIG_IGN: the child would inherit the latter, and ignore Ctrl-C itself.
+    """
+    children: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        for child in children:
+            child.send_signal(number)
+
+    interrupt = signal.signal(signal.SIGINT, lambda *_: None)
+    terminate = signal.signal(signal.SIGTERM, pass_on)
+    try:
+        yield children
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGTERM, terminate)

@@ -1,0 +1,78 @@
+"""`trueline run`: record a script that runs as under plain python."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from trueline.errors import TruelineError
+from trueline.launch import Program, Recording, load_module, load_script, run_program
+from trueline.launch.recording import DEFAULT_BUDGET
+
+
+class Launch:
+    """A recording that is ready to start. Executed by `main` after click has done its work."""
+
+    def __init__(self, program: Program, recording: Recording) -> None:
+        self._program = program
+        self._recording = recording
+
+    def execute(self) -> None:
+        """Run the script; whatever ends it goes on to python, which exits and prints as it always does."""
+        self._recording.start()
+        try:
+            run_program(self._program)
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+            self._recording.stop(status="finished" if code == 0 else "failed", exit_code=code)
+            raise
+        except KeyboardInterrupt:
+            self._recording.stop(status="interrupted", exit_code=130, error="KeyboardInterrupt")
+            raise
+        except BaseException as problem:
+            self._recording.stop(status="failed", exit_code=1, error=f"{type(problem).__name__}: {problem}")
+            raise
+        self._recording.stop(exit_code=0)
+
+
+def _share(ctx: click.Context, parameter: click.Parameter, value: str) -> float:
+    text = value.strip()
+    try:
+        share = float(text.removesuffix("%")) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        share = -1.0
+    if not 0.0 < share <= 10.0:
+        raise click.BadParameter(f"Expected a share of the step time such as 5% or 0.05. Received {value!r}.")
+    return share
+
+
+@click.command(
+    "run",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    short_help="Record a script; it behaves as under plain python.",
+)
+@click.option("--name", help="Name of the run. Default: the script's name and the time.")
+@click.option(
+    "--budget",
+    default=f"{DEFAULT_BUDGET:.0%}",
+    callback=_share,
+    show_default=True,
+    help="How much of the step time recording may take; the sampling adapts to it.",
+)
+@click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m.")
+@click.argument("script")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def command(name: str | None, budget: float, as_module: bool, script: str, args: tuple[str, ...]) -> Launch:
+    """Run SCRIPT ARGS... as python would, and record it.
+
+    Output, exit code and traceback are the script's own. Options of Trueline come before SCRIPT.
+    """
+    try:
+        program = load_module(script, list(args)) if as_module else load_script(script, list(args))
+    except SyntaxError as problem:
+        sys.excepthook(type(problem), problem.with_traceback(None), None)
+        sys.exit(1)
+    except OSError as problem:
+        raise TruelineError(f"{script} cannot be read ({problem.strerror}). Give a readable Python script.") from problem
+    return Launch(program, Recording(program.name, [script, *args], name=name, script=script, budget=budget))

@@ -1,0 +1,34 @@
+"""`trueline show`: a recorded run at a glance."""
+
+from __future__ import annotations
+
+import click
+
+from trueline.report.console import output_console
+from trueline.report.modules import print_modules
+from trueline.report.summary import print_events, print_steps, print_summary
+from trueline.store import Run, find_run
+
+
+@click.command("show")
+@click.argument("run_name", metavar="RUN", default="latest")
+@click.option("--modules", is_flag=True, help="Show every module; without it, the levels of the tree that fit on a screen.")
+@click.option("--steps", "last_steps", metavar="N", type=click.IntRange(min=1), help="Show the last N steps one by one.")
+@click.option("--events", is_flag=True, help="Show what happened: seeds, loads, modes, backward passes, clipping, updates.")
+def command(run_name: str, modules: bool, last_steps: int | None, events: bool) -> None:
+    """Show a run: how it ended, its loss curve, hyper-parameters, loaders and modules.
+
+    RUN is a name, a directory, or `latest` (which it is when left out).
+    """
+    run = Run(find_run(run_name))
+    try:
+        console = output_console()
+        print_summary(console, run)
+        if run.modules:
+            print_modules(console, run, every=modules)
+        if last_steps is not None:
+            print_steps(console, run.steps[-last_steps:])
+        if events:
+            print_events(console, run, run.events)
+    finally:
+        run.close()

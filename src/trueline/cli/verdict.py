@@ -1,0 +1,90 @@
+"""Check a recorded run, write the report and the JSON document, and choose the exit code."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from trueline.checks import run_checks
+from trueline.diagnose import diagnose, diagnose_nothing
+from trueline.errors import RunNotFound, TruelineError
+from trueline.model import Conclusion, Diagnosis, RunInfo
+from trueline.report.console import output_console
+from trueline.report.json import diagnosis_json
+from trueline.report.terminal import how_it_ended, print_report
+from trueline.store import Run, read_info
+from trueline.store.format import rank_files
+
+NOTHING_FOUND, PROBLEM_FOUND, FAILED = 0, 1, 2
+STANDARD_OUTPUT = "-"
+
+
+def check_json_target(target: str | None) -> None:
+    """Refuse a place that cannot be written to before hours of training are spent on it."""
+    if target is None or target == STANDARD_OUTPUT:
+        return
+    path = Path(target)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise TruelineError(f"--json takes a file in an existing folder, or - for standard output. Received {target!r}.")
+
+
+def report_run(directory: Path, *, json_target: str | None, verbose: bool) -> int:
+    """Everything that `check` and `diagnose` do with a run directory; gives the exit code."""
+    info = read_info(directory)
+    if not rank_files(directory):
+        reason = _why_nothing(info)
+        _write_json(diagnose_nothing(info.name, reason), info, json_target)
+        raise RunNotFound(f"{reason} (Run {info.name}.)")
+    run = Run(directory)
+    try:
+        diagnosis = _checked(run)
+        if json_target != STANDARD_OUTPUT:
+            print_report(output_console(), diagnosis, run, verbose=verbose)
+        _write_json(diagnosis, run.info, json_target)
+        return exit_code(diagnosis, run)
+    finally:
+        run.close()
+
+
+def exit_code(diagnosis: Diagnosis, run: Run) -> int:
+    """0 nothing found, 1 problem found, 2 when nothing can be said because a check crashed or the script did before it
+    trained. An inconclusive run is 0 otherwise: nothing was found, and the report says why."""
+    if diagnosis.verdict.cause is not None:
+        return PROBLEM_FOUND
+    if any(finding.conclusion is Conclusion.ERROR for finding in diagnosis.checklist):
+        return FAILED
+    return FAILED if not run.steps and how_it_ended(run.info) else NOTHING_FOUND
+
+
+def _checked(run: Run) -> Diagnosis:
+    # Read something first: a damaged file is one message, not a failure of every check.
+    len(run.steps)
+    console = output_console(stderr=True)
+    if not console.is_terminal:
+        return diagnose(run, run_checks(run))
+    with console.status("checking") as status:
+        return diagnose(run, run_checks(run, lambda check_id: status.update(f"checking {check_id}")))
+
+
+def _write_json(diagnosis: Diagnosis, info: RunInfo, target: str | None) -> None:
+    if target is None:
+        return
+    document = diagnosis_json(diagnosis, info)
+    if target == STANDARD_OUTPUT:
+        sys.stdout.write(document.decode())
+        sys.stdout.flush()
+        return
+    try:
+        Path(target).write_bytes(document)
+    except OSError as problem:
+        raise TruelineError(
+            f"The report cannot be written to {target} ({problem.strerror}). Give another file to --json."
+        ) from problem
+
+
+def _why_nothing(info: RunInfo) -> str:
+    what = info.script or "The script"
+    ended = how_it_ended(info)
+    if ended is not None:
+        return f"Nothing was recorded: {what} did not get as far as importing PyTorch. {ended} Run it with plain python first."
+    return f"Nothing was recorded: {what} ran to its end and never imported PyTorch. Trueline records PyTorch training scripts."

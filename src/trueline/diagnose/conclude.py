@@ -1,0 +1,80 @@
+"""The diagnosis of a run: the verdict over all findings, in one sentence that an engineer can act on."""
+
+from __future__ import annotations
+
+from trueline.checks import registry
+from trueline.diagnose.nonfinite import first_nonfinite
+from trueline.diagnose.rank import cause_of, mark_consequences
+from trueline.model import Conclusion, Diagnosis, Finding, NonFinite, Verdict
+from trueline.store import Run
+
+
+def diagnose(run: Run, findings: list[Finding]) -> Diagnosis:
+    """Rank the findings into one cause. Without one, say `no_problem` only if there was something to find it in."""
+    marked = mark_consequences(findings)
+    cause = cause_of(marked)
+    nonfinite = first_nonfinite(run)
+    if cause is not None:
+        verdict = Verdict("problem_found", cause.id, headline_of(cause))
+    elif (reason := why_inconclusive(run, marked, nonfinite)) is not None:
+        verdict = Verdict("inconclusive", None, reason)
+    else:
+        verdict = Verdict("no_problem", None, _all_well(run, marked))
+    return Diagnosis(run.info.name, verdict, marked, nonfinite=nonfinite)
+
+
+def diagnose_nothing(run_name: str, reason: str) -> Diagnosis:
+    """The diagnosis of a run that left no recording at all: every item not checked, for the same reason."""
+    checklist = [
+        Finding(check.id, check.title, Conclusion.NOT_CHECKED, f"Not checked: {reason}", limits=reason)
+        for check in registry().values()
+    ]
+    return Diagnosis(run_name, Verdict("inconclusive", None, reason), checklist)
+
+
+def headline_of(cause: Finding) -> str:
+    """Title, summary and line of the cause in one sentence."""
+    summary = cause.summary.strip().rstrip(".")
+    where = "" if cause.location is None or str(cause.location) in summary else f" ({cause.location})"
+    return f"{cause.title}: {summary}{where}."
+
+
+def why_inconclusive(run: Run, findings: list[Finding], nonfinite: NonFinite | None = None) -> str | None:
+    """Why a run without a cause cannot be called healthy; None when it can."""
+    if not run.steps:
+        if run.info.status == "failed":
+            ending = run.info.error or f"exit code {run.info.exit_code}"
+            return f"The script failed before its first training step was complete ({ending})."
+        if run.info.status in {"interrupted", "killed"}:
+            return f"The script was {run.info.status} before its first training step was complete."
+        return "The script never trained: no backward pass and no optimizer step were seen."
+    if run.info.recorder_error:
+        return f"The recorder stopped after step {run.steps[-1].id}: {run.info.recorder_error}"
+    if nonfinite is not None:
+        return f"{sentence_of(nonfinite)} No item that was checked explains it."
+    if not any(finding.conclusion is Conclusion.NO_PROBLEM for finding in findings):
+        return "No item of the checklist could be checked on this recording."
+    return None
+
+
+def sentence_of(nonfinite: NonFinite) -> str:
+    """The first NaN or infinite value, in words."""
+    what = {"forward": "The loss", "backward": "A gradient", "update": "A weight"}[nonfinite.phase]
+    place = f" in {nonfinite.module}" if nonfinite.module else f" in {nonfinite.operation}" if nonfinite.operation else ""
+    where = f" ({nonfinite.location})" if nonfinite.location else ""
+    pass_name = "update" if nonfinite.phase == "update" else f"{nonfinite.phase} pass"
+    return f"{what} became NaN or infinite at step {nonfinite.step}, first seen in the {pass_name}{place}{where}."
+
+
+def _all_well(run: Run, findings: list[Finding]) -> str:
+    counts = {conclusion: sum(finding.conclusion is conclusion for finding in findings) for conclusion in Conclusion}
+    steps, passed = len(run.steps), counts[Conclusion.NO_PROBLEM]
+    sentence = f"No problem found in {steps} step{'s'[: steps != 1]}: {passed} item{'s'[: passed != 1]} passed"
+    for conclusion, words in (
+        (Conclusion.NOT_APPLICABLE, "not applicable"),
+        (Conclusion.NOT_CHECKED, "not checked"),
+        (Conclusion.ERROR, "failed to run"),
+    ):
+        if counts[conclusion]:
+            sentence += f", {counts[conclusion]} {words}"
+    return sentence + "."

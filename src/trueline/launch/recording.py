@@ -1,0 +1,139 @@
+"""One recording: a run directory, a recorder, and the adapters of the frameworks that turn up."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+
+import trueline
+from trueline.adapters import FRAMEWORKS, Adapter, adapter_for
+from trueline.launch.imports import ImportHook
+from trueline.model import RunInfo
+from trueline.record import Recorder
+from trueline.record.patches import Patches
+from trueline.record.process import ProcessWatch
+from trueline.store import FORMAT, Writer, create_run_directory, write_info
+from trueline.store.format import rank_file
+
+DEFAULT_BUDGET = 0.05
+
+
+class Recording:
+    """Records this process from `start` to `stop`.
+
+    In a launch over several ranks (the environment variable RANK is set) every rank writes its own file into one run
+    directory, and rank 0 describes the run.
+    """
+
+    def __init__(self, stem: str, command: list[str], *, name: str | None = None, script: str | None = None, budget: float = DEFAULT_BUDGET) -> None:
+        self.rank = int(os.environ.get("RANK", "0"))
+        self.directory = _rank_directory(stem, name, self.rank)
+        self._started = perf_counter()
+        self.info = RunInfo(
+            format=FORMAT,
+            name=self.directory.name,
+            command=command,
+            cwd=str(Path.cwd()),
+            started=_now(),
+            pid=os.getpid(),
+            python=platform.python_version(),
+            trueline=trueline.__version__,
+            script=script,
+            platform=platform.platform(),
+            world_size=int(os.environ.get("WORLD_SIZE", "1")),
+        )
+        self._save()
+        self.recorder = Recorder(lambda: Writer(rank_file(self.directory, self.rank)), str(Path.cwd()), budget)
+        self._adapters: list[Adapter] = []
+        self._patches = Patches()
+        self._process = ProcessWatch(self.recorder)
+        self._hook = ImportHook(FRAMEWORKS, self._framework_imported)
+
+    def start(self) -> None:
+        self._process.install(self._patches)
+        self._hook.install()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _framework_imported(self, framework: str) -> None:
+        adapter = adapter_for(framework, self.recorder)
+        self.recorder.start(framework=adapter.name, framework_version=adapter.version)
+        adapter.install()
+        self._adapters.append(adapter)
+        self.info.frameworks[adapter.name] = adapter.version
+        self._save()
+
+    def _forget(self) -> None:
+        """In a forked child: it belongs to the script, not to the recording."""
+        self.recorder.active = False
+
+    def pause(self) -> None:
+        """Leave the frameworks as they were found, without ending the run."""
+        for adapter in self._adapters:
+            adapter.uninstall()
+        self._patches.undo()
+
+    def resume(self) -> None:
+        """Go on after `pause`."""
+        self._process.install(self._patches)
+        for adapter in self._adapters:
+            adapter.install()
+        self.recorder.resume()
+
+    def stop(self, *, status: str = "finished", exit_code: int | None = None, error: str | None = None) -> None:
+        """End the run and write how it ended."""
+        if self.info.pid != os.getpid():
+            return
+        self._hook.remove()
+        for adapter in self._adapters:
+            adapter.finish()
+            adapter.uninstall()
+        self._patches.undo()
+        self.recorder.close()
+        self.info.status = status
+        self.info.exit_code = exit_code
+        self.info.error = error
+        self.info.ended = _now()
+        self.info.seconds = perf_counter() - self._started
+        self.info.recorder_error = self.recorder.failure
+        self._save()
+
+    def _save(self) -> None:
+        if self.rank == 0:
+            try:
+                write_info(self.directory, self.info)
+            except OSError as problem:
+                print(f"trueline: {self.directory} cannot be written ({problem}).", file=sys.stderr)
+
+
+@contextmanager
+def record(name: str | None = None, *, budget: float = DEFAULT_BUDGET) -> Iterator[Recording]:
+    """Record what happens inside of the `with` block, from a notebook or from a script of your own.
+
+    The run is written to `.trueline/runs` (or $TRUELINE_RUNS); check it with `trueline check NAME`.
+    """
+    recording = Recording("recording", list(sys.argv), name=name, script=sys.argv[0] or None, budget=budget)
+    recording.start()
+    try:
+        yield recording
+    except BaseException as problem:
+        recording.stop(status="failed", error=f"{type(problem).__name__}: {problem}")
+        raise
+    recording.stop()
+
+
+def _rank_directory(stem: str, name: str | None, rank: int) -> Path:
+    """Ranks of one launch share a directory: named by the user, or after the process that started them all."""
+    if "RANK" not in os.environ:
+        return create_run_directory(stem, name)
+    shared = name or f"{stem}-{os.environ.get('TORCHELASTIC_RUN_ID', 'ranks')}-{os.getppid()}"
+    return create_run_directory(stem, shared, shared=True)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,287 @@
+"""The nouns of a recorded run: what the store hands out and what checks read. No I/O here.
+
+`seq` counts every recorded happening of a run in the order in which they happened, over all kinds of them, so that a
+root call, a batch, an event and an operation can be put in order. `step` is the number of the step it belongs to: a step
+ends with an optimizer step; where no optimizer ever steps, with each backward pass.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from trueline.model.location import Location
+
+
+class RunInfo(msgspec.Struct):
+    """`run.json`: what is known of a run as a whole. `status` is `running`, `finished`, `failed` or `interrupted`;
+    a run that still says `running` while its process is gone was killed (`killed` when read)."""
+
+    format: int
+    name: str
+    command: list[str]
+    cwd: str
+    started: str
+    pid: int
+    python: str
+    trueline: str
+    script: str | None = None
+    status: str = "running"
+    ended: str | None = None
+    exit_code: int | None = None
+    error: str | None = None
+    frameworks: dict[str, str] = {}
+    platform: str = ""
+    world_size: int = 1
+    seconds: float | None = None
+    recorder_error: str | None = None
+
+
+class Module(msgspec.Struct, frozen=True):
+    """One module (layer, cell) at one place of a root module's tree. `path` is '' for the root itself.
+
+    `kind` is the framework-neutral kind (`linear`, `conv`, `batch_norm`, `layer_norm`, `norm`, `dropout`, `embedding`,
+    `recurrent`, `attention`, `activation`, `softmax`, `log_softmax`, `sigmoid`, `loss`, `pool`, `flatten`, `identity`,
+    `container`, `other`); `type` is the framework's class name. `same_as` names the module object seen first when one
+    object stands at several paths. `name` is what users read: the path, prefixed by the root's name where a run has
+    several roots.
+    """
+
+    id: int
+    root: int
+    path: str
+    name: str
+    type: str
+    kind: str
+    same_as: int | None
+    built: Location | None
+    called: Location | None
+    settings: dict[str, Any]
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A parameter or buffer. `initialised` is the last call of an init function on it, `loaded` the last load into it."""
+
+    id: int
+    root: int
+    module: int
+    path: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    trainable: bool
+    buffer: bool
+    same_as: int | None
+    initialised: Location | None
+    loaded: Location | None
+
+
+class Optimizer(msgspec.Struct, frozen=True):
+    id: int
+    type: str
+    built: Location | None
+
+
+class OptimizerParameter(msgspec.Struct, frozen=True):
+    """One tensor that an optimizer holds; `parameter` is None when no module that was called owns it.
+
+    `steps` counts the optimizer's steps, `without_gradient` those at which this tensor had no gradient at all.
+    """
+
+    optimizer: int
+    group: int
+    position: int
+    parameter: int | None
+    shape: tuple[int, ...]
+    steps: int
+    without_gradient: int
+
+
+class HyperParameter(msgspec.Struct, frozen=True):
+    """The value of a group's hyper-parameter from this step on (recorded when it changes)."""
+
+    step: int
+    optimizer: int
+    group: int
+    name: str
+    value: Any
+
+
+class Loader(msgspec.Struct, frozen=True):
+    """A source of batches: `sampler` is its class name, `settings` what else the loader was given (shuffle, workers …)."""
+
+    id: int
+    dataset: str
+    length: int | None
+    batch_size: int | None
+    sampler: str | None
+    built: Location | None
+    settings: dict[str, Any]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One training step. `loss` is the value the backward pass started from (the last one, when there were several; the
+    unscaled value when a gradient scaler scaled it), NaN kept as NaN. `grad_norm` is the L2 norm over the gradients at
+    the optimizer step.
+
+    `cleared`: whether the gradients that this step used started from nothing since the optimizer's previous step: True,
+    False (content carried over from the previous step), None (not known, or the first step). `with_gradient` and
+    `without_gradient` count the tensors of the stepping optimizer at its step. `sampled` says whether per-tensor
+    statistics exist for it.
+    """
+
+    id: int
+    seq: int
+    optimizer: int | None
+    loss: float | None
+    grad_norm: float | None
+    finite: bool
+    seconds: float
+    wait: float
+    sampled: bool
+    backwards: int
+    cleared: bool | None
+    with_gradient: int | None
+    without_gradient: int | None
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that happened at one point of the run, with its line.
+
+    Kinds: `seed`, `load`, `mode` (value 1 train, 0 eval; subject: module), `zero_grad` (subject: optimizer; None for a
+    module's zero_grad), `backward` (value: the loss value; detail: see store/schema.sql), `clip` (value: the norm before
+    clipping; detail: kind, limit), `scale`, `unscale`, `scaler_step`, `scaler_update` (value: the scale), `optimizer_step`,
+    `scheduler_step`, `functional_dropout` (value 1: active), `gradient_of_gradient`, `file_opened`, `collective`.
+    """
+
+    seq: int
+    step: int
+    kind: str
+    subject: int | None
+    location: Location | None
+    value: float | None
+    detail: dict[str, Any]
+
+
+class RootCall(msgspec.Struct, frozen=True):
+    """A call of a module from outside of any other module. Counts are of the modules in its tree: `dropout` and
+    `batch_norm` how many there are, `dropout_active` and `batch_norm_batch` how many of them were in training mode.
+
+    `grad` is the grad mode at the call; `fed_by` the seq of an earlier call made without gradients whose output went in;
+    `batch` the seq of the batch that was fed. `loss` is True for a module that is itself a loss function.
+    """
+
+    seq: int
+    step: int
+    module: int
+    location: Location | None
+    training: bool
+    grad: bool
+    loss: bool
+    dropout: int
+    dropout_active: int
+    batch_norm: int
+    batch_norm_batch: int
+    batch: int | None
+    fed_by: int | None
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """One batch: fetched from a loader, or (loader None) handed to a root module directly.
+
+    `fingerprints` has one 64-bit hash per sample (of all input fields of the sample, without the targets when they can
+    be told apart). `targets` are the samples' class labels (`target_kind` 'class') or single values ('value'), when known.
+    `fields` describes the tensors of the batch (`name`, `shape`, `dtype`).
+    """
+
+    seq: int
+    step: int
+    loader: int | None
+    epoch: int | None
+    position: int | None
+    wait: float
+    size: int
+    fingerprints: tuple[int, ...]
+    targets: tuple[float, ...] | None
+    target_kind: str | None
+    fields: list[dict[str, Any]]
+
+
+class LossCall(msgspec.Struct, frozen=True):
+    """A call of a loss function of the framework, functional or through its module, on a step that was looked at in full.
+
+    `input` and `target` describe what went in: `shape`, `dtype`, `requires_grad`, `min`, `max`, `op` (seq of the
+    operation that made it, when traced), and for an input with a class axis `row_sum` and `row_logsumexp` as [min, max]
+    over the samples; for targets `distinct` (count of different values, at most 1000). `settings` are the arguments
+    (reduction, weight, label_smoothing, ignore_index, log_target …).
+    """
+
+    seq: int
+    step: int
+    kind: str
+    location: Location | None
+    grad: bool
+    value: float | None
+    input: dict[str, Any]
+    target: dict[str, Any]
+    settings: dict[str, Any]
+
+
+class Op(msgspec.Struct, frozen=True):
+    """One operation of the forward pass or loss computation of a step that was traced (the first ones).
+
+    `name` is the framework-neutral name of the function (`softmax`, `linear`, `add`, `detach` …). `inputs` are references
+    to where each tensor came from: `o<seq>` an operation, `p<id>` a parameter, `b<seq>` a tensor of a batch, `t` a tensor
+    of unknown origin. `outputs` hold `shape`, `dtype`, `requires_grad`. `module` is the innermost module it ran in.
+    `settings` are its scalar arguments. `used` tells whether a later traced operation, the loss or the backward pass
+    took one of its outputs.
+    """
+
+    seq: int
+    step: int
+    name: str
+    module: int | None
+    location: Location | None
+    inputs: list[str]
+    outputs: list[dict[str, Any]]
+    settings: dict[str, Any]
+    used: bool
+
+
+class TensorStat(msgspec.Struct, frozen=True):
+    """Statistics of one tensor at one step. `role`: `input`, `output`, `output_grad` (subject: module), `parameter`,
+    `gradient` (subject: parameter), `batch` (subject: loader). Step -1 is the state before the first step."""
+
+    step: int
+    role: str
+    subject: int
+    position: int
+    shape: tuple[int, ...]
+    dtype: str
+    min: float | None
+    max: float | None
+    mean: float | None
+    std: float | None
+    l2: float | None
+    abs_mean: float | None
+    zero_share: float | None
+    nan: int
+    inf: int
+    sketch: tuple[float, ...] | None
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The state of one parameter just before the optimizer step of a sampled step (-1: when it was first seen; the last
+    one: when the script ended). `digest` is a hash of the content. `row_spread` is the largest difference, over
+    the rows (first axis), within any column: 0 when all rows are equal, which is what unbroken symmetry looks like; None for
+    fewer than two rows or two axes. `gradient`: 'none' (no gradient), 'zero' or 'value'; None at step -1 and at the end.
+    """
+
+    step: int
+    parameter: int
+    trainable: bool
+    optimizer: int | None
+    gradient: str | None
+    digest: str
+    row_spread: float | None

@@ -1,0 +1,78 @@
+"""Which line of the user's own code is running: the first frame up the stack that is not library code."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import site
+import sys
+import sysconfig
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+
+def library_folders() -> tuple[str, ...]:
+    """Folders whose code is not the user's: the standard library, installed packages and Trueline itself."""
+    paths = sysconfig.get_paths()
+    folders = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders.update(site.getsitepackages())
+    folders.add(site.getusersitepackages())
+    folders.add(str(Path(__file__).resolve().parent.parent))
+    return tuple(folder.rstrip(os.sep) + os.sep for folder in folders)
+
+
+class CallSites:
+    """Gives lines of the user's code small numbers, and keeps the rows that describe the new ones."""
+
+    def __init__(self, cwd: str) -> None:
+        self._cwd = cwd.rstrip(os.sep) + os.sep
+        self._libraries = library_folders()
+        self._is_user: dict[CodeType, bool] = {}
+        self._ids: dict[tuple[CodeType, int], int] = {}
+        self._by_line: dict[tuple[str, int], int] = {}
+        self.new_rows: list[tuple[Any, ...]] = []
+
+    def user_frame(self, frame: FrameType | None) -> FrameType | None:
+        """The innermost frame of the user's code at or above `frame`."""
+        is_user = self._is_user
+        while frame is not None:
+            code = frame.f_code
+            mine = is_user.get(code)
+            if mine is None:
+                mine = is_user[code] = self._belongs_to_user(code.co_filename)
+            if mine:
+                return frame
+            frame = frame.f_back
+        return None
+
+    def here(self) -> int | None:
+        """The id of the user's line that is running now."""
+        return self.of_frame(self.user_frame(sys._getframe(1)))
+
+    def of_frame(self, frame: FrameType | None) -> int | None:
+        if frame is None:
+            return None
+        line = frame.f_lineno or 0
+        key = (frame.f_code, line)
+        known = self._ids.get(key)
+        if known is None:
+            known = self._ids[key] = self._new(frame.f_code, line)
+        return known
+
+    def _new(self, code: CodeType, line: int) -> int:
+        file = code.co_filename
+        known = self._by_line.get((file, line))
+        if known is not None:
+            return known
+        number = len(self._by_line) + 1
+        self._by_line[file, line] = number
+        absolute = os.path.abspath(file)  # noqa: PTH100 - Path.resolve would follow links, which users do not write
+        shown = absolute.removeprefix(self._cwd)
+        self.new_rows.append((number, shown, line, code.co_name, linecache.getline(file, line).strip() or None))
+        return number
+
+    def _belongs_to_user(self, file: str) -> bool:
+        if file.startswith("<"):
+            return False
+        return not os.path.abspath(file).startswith(self._libraries)  # noqa: PTH100 - called for every code object; links kept

@@ -1,0 +1,58 @@
+"""Replacing functions of other modules, and putting everything back."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from trueline.record.callsite import library_folders
+
+_MISSING = object()
+
+
+class Patches:
+    """A set of replaced attributes that can be undone and done again as one."""
+
+    def __init__(self) -> None:
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
+        self._rebound: list[tuple[dict[str, Any], str, Any]] = []
+
+    def replace(self, owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
+        """Put `wrapper` in the place of `owner.name`. It is dressed up as the original (name, docstring, signature)."""
+        own = vars(owner).get(name, _MISSING)
+        original = getattr(owner, name)
+        functools.update_wrapper(wrapper, original)
+        self._replaced.append((owner, name, own, wrapper))
+        setattr(owner, name, wrapper)
+
+    def rebind_early_imports(self) -> None:
+        """Reach names that the user's modules imported from the framework before it was patched."""
+        wrappers = {id(own): wrapper for _, _, own, wrapper in self._replaced if own is not _MISSING}
+        libraries = library_folders()
+        for module in list(sys.modules.values()):
+            names = getattr(module, "__dict__", None)
+            file = getattr(module, "__file__", None)
+            belongs_to_user = getattr(module, "__name__", None) == "__main__" or (file and not file.startswith(libraries))
+            if not names or not belongs_to_user:
+                continue
+            for name, value in list(names.items()):
+                wrapper = wrappers.get(id(value))
+                if wrapper is not None:
+                    names[name] = wrapper
+                    self._rebound.append((names, name, value))
+
+    def undo(self) -> None:
+        """Restore every attribute, last replaced first. One that somebody replaced after us is left to them."""
+        for names, name, value in self._rebound:
+            names[name] = value
+        for owner, name, own, wrapper in reversed(self._replaced):
+            if vars(owner).get(name) is not wrapper:
+                continue
+            if own is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, own)
+        self._rebound = []
+        self._replaced = []

@@ -1,0 +1,100 @@
+"""What a script does outside of any framework: files it reads, seeds it sets, lines it prints."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import random
+from typing import Any
+
+import numpy as np
+
+from trueline.record.callsite import library_folders
+from trueline.record.patches import Patches
+from trueline.record.recorder import Recorder
+
+_MOST_FILES = 10_000
+_MOST_LINES = 5_000
+_LONGEST_LINE = 300
+
+
+class ProcessWatch:
+    """Records `file_opened`, `seed` and `printed` events."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._files: set[str] = set()
+        self._lines = 0
+        self._libraries = library_folders()
+
+    def install(self, patches: Patches) -> None:
+        opened = self._watched_open()
+        patches.replace(builtins, "open", opened)
+        patches.replace(io, "open", opened)
+        patches.replace(builtins, "print", self._watched_print())
+        patches.replace(random, "seed", self._watched_seed("random", random.seed))
+        patches.replace(np.random, "seed", self._watched_seed("numpy", np.random.seed))
+
+    def _watched_open(self) -> Any:
+        original = io.open
+
+        def watched(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+            handle = original(file, mode, *args, **kwargs)
+            if self._recorder.active and isinstance(mode, str) and not {"w", "a", "x"} & set(mode):
+                self._opened(file)
+            return handle
+
+        return watched
+
+    def _opened(self, file: Any) -> None:
+        if not isinstance(file, str | os.PathLike) or len(self._files) >= _MOST_FILES:
+            return
+        path = os.path.abspath(os.fspath(file))  # noqa: PTH100 - PathLike of bytes is possible, and links must stay
+        if not isinstance(path, str) or path in self._files or path.endswith((".py", ".pyc")):
+            return
+        if path.startswith((*self._libraries, "/proc/", "/sys/", "/dev/")):
+            return
+        self._files.add(path)
+        self._recorder.event("file_opened", location=self._recorder.location(), detail={"path": path, "size": _size(path)})
+
+    def _watched_print(self) -> Any:
+        original = builtins.print
+
+        def watched(*values: Any, **kwargs: Any) -> None:
+            original(*values, **kwargs)
+            if self._recorder.active and self._lines < _MOST_LINES:
+                self._printed(values, kwargs.get("sep"))
+
+        return watched
+
+    def _printed(self, values: tuple[Any, ...], separator: str | None) -> None:
+        texts = [value for value in values if isinstance(value, str | int | float | np.number)]
+        line = (" " if separator is None else separator).join(map(str, texts))
+        if not any(character.isdigit() for character in line):
+            return
+        self._lines += 1
+        self._recorder.event("printed", location=self._recorder.location(), detail={"text": line[:_LONGEST_LINE]})
+
+    def _watched_seed(self, library: str, original: Any) -> Any:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            note_seed(self._recorder, library, args, kwargs)
+            return result
+
+        return watched
+
+
+def note_seed(recorder: Recorder, library: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Record that a library's global random stream was seeded."""
+    if recorder.active:
+        seed = args[0] if args else next(iter(kwargs.values()), None)
+        known = seed if isinstance(seed, int | None) else str(seed)
+        recorder.event("seed", location=recorder.location(), detail={"library": library, "seed": known})
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return None

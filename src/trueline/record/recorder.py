@@ -1,0 +1,192 @@
+"""Turns what an adapter sees into rows, step by step. Nothing that goes wrong in here may reach the user's script."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import msgspec
+
+from trueline.record.callsite import CallSites
+from trueline.record.sampling import TRACED_STEPS, Sampling
+from trueline.store import Writer
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+_MOST_EVENT_DETAILS = 20_000
+
+
+def to_json(value: Any) -> str:
+    """JSON text of a plain value; NaN and infinities become null, what JSON does not know becomes its text."""
+    return _encode(value).decode()
+
+
+class Recorder:
+    """Counts steps and happenings, decides what is sampled, and hands complete steps to the store.
+
+    `active` is False before the first framework is installed, after the end, in forked children, and from the moment on
+    at which recording failed; every hook of an adapter looks at it first.
+    """
+
+    def __init__(self, open_writer: Callable[[], Writer], cwd: str, budget: float) -> None:
+        self.call_sites = CallSites(cwd)
+        self.sampling = Sampling(budget)
+        self.active = False
+        self.failure: str | None = None
+        self.step = 0
+        self.sampled = True
+        self.traced = True
+        self.sketched = True
+        self.spent = 0.0
+        self.wait = 0.0
+        self._open_writer = open_writer
+        self._writer: Writer | None = None
+        self._seq = 0
+        self._rows: dict[str, list[Any]] = {}
+        self._late: list[Any] = []
+        self._step_started = perf_counter()
+        self._details_left = _MOST_EVENT_DETAILS
+
+    def start(self, **meta: str) -> None:
+        """Open the rank file, once a framework is there to be recorded."""
+        if self._writer is None and self.failure is None:
+            try:
+                self._writer = self._open_writer()
+            except Exception as problem:  # noqa: BLE001 - a recorder that cannot write lets the training go on
+                self.fail(problem)
+                return
+            self.active = True
+            self._step_started = perf_counter()
+        for key, value in meta.items():
+            self.row("meta", (key, value))
+        self.commit()
+
+    def resume(self) -> None:
+        """Go on after a pause: the time in between belongs to no step."""
+        self._step_started = perf_counter()
+        self.wait = 0.0
+        self.spent = 0.0
+
+    def next_seq(self) -> int:
+        self._seq += 1
+        return self._seq
+
+    def location(self) -> int | None:
+        """The id of the user's line that is running."""
+        return self.call_sites.of_frame(self.call_sites.user_frame(sys._getframe(1)))
+
+    def row(self, table: str, values: Any) -> None:
+        """Add a row to what the next commit writes. A list may still be changed until then."""
+        rows = self._rows.get(table)
+        if rows is None:
+            rows = self._rows[table] = []
+        rows.append(values)
+
+    def event(
+        self,
+        kind: str,
+        *,
+        subject: int | None = None,
+        value: float | None = None,
+        detail: dict[str, Any] | None = None,
+        location: int | None = None,
+    ) -> int:
+        seq = self.next_seq()
+        text = None
+        if detail is not None and self._details_left > 0:
+            self._details_left -= 1
+            text = to_json(detail)
+        self.row("event", (seq, self.step, kind, subject, location, value, text))
+        return seq
+
+    def end_step(
+        self,
+        *,
+        seq: int,
+        optimizer: int | None,
+        loss: Any,
+        grad_norm: Any,
+        backwards: int,
+        cleared: bool | None,
+        with_gradient: int | None,
+        without_gradient: int | None,
+    ) -> None:
+        """Close the step: its rows become durable, and the next step's sampling is decided.
+
+        A loss that still lives on a device is read one step later, so that recording never waits for the device.
+        """
+        now = perf_counter()
+        seconds = now - self._step_started
+        values = [
+            self.step, seq, optimizer, loss, grad_norm, 1, seconds, self.wait, int(self.sampled), backwards,
+            None if cleared is None else int(cleared), with_gradient, without_gradient,
+        ]  # fmt: skip
+        late, self._late = self._late, []
+        if isinstance(loss, float | None) and isinstance(grad_norm, float | None):
+            late.append(values)
+        else:
+            self._late.append(values)
+        for row in late:
+            self.row("step", _with_numbers(row))
+        self.commit()
+        ended = perf_counter()
+        self.sampling.step_ended(self.step, seconds=ended - self._step_started, spent=self.spent + ended - now, sampled=self.sampled)
+        self.step += 1
+        self.sampled = self.sampling.samples(self.step)
+        self.traced = self.step < TRACED_STEPS
+        self.sketched = self.sampled and self.sampling.with_sketches(self.step)
+        self.spent = 0.0
+        self.wait = 0.0
+        self._step_started = ended
+
+    def commit(self) -> None:
+        """Hand all rows so far to the store."""
+        if self._writer is None:
+            return
+        sites = self.call_sites
+        if sites.new_rows:
+            self._rows["location"] = sites.new_rows
+            sites.new_rows = []
+        rows, self._rows = self._rows, {}
+        try:
+            self._writer.commit(rows)
+        except Exception as problem:  # noqa: BLE001 - a full disk or a vanished directory must not stop the training
+            self.fail(problem)
+
+    def fail(self, problem: BaseException) -> None:
+        """Stop recording for good, say so once, and let the training go on."""
+        if self.failure is not None:
+            return
+        self.active = False
+        self.failure = f"{type(problem).__name__}: {problem}"
+        self._rows = {}
+        print(
+            f"trueline: recording stopped at step {self.step} ({self.failure}). The script goes on; "
+            "what was recorded until then can be checked.",
+            file=sys.stderr,
+        )
+
+    def close(self) -> None:
+        """Write what is left and close the rank file."""
+        if self._writer is None:
+            return
+        if self.failure is None:
+            for row in self._late:
+                self.row("step", _with_numbers(row))
+            self.row("meta", ("ended", json.dumps(True)))
+            self.commit()
+        self.active = False
+        self._writer.close()
+        self._writer = None
+
+
+def _with_numbers(row: list[Any]) -> list[Any]:
+    """Turn the step's device scalars into numbers and set its finite flag."""
+    loss = None if row[3] is None else float(row[3])
+    norm = None if row[4] is None else float(row[4])
+    row[3], row[4] = loss, norm
+    row[5] = int((loss is None or math.isfinite(loss)) and (norm is None or math.isfinite(norm)))
+    return row

@@ -1,0 +1,44 @@
+"""Which steps are looked at in full, so that recording stays within its budget.
+
+The first steps always are, and then the steps that are powers of two, so that even a run whose every step is tiny is seen
+over its whole length at a vanishing cost. All other samples are paid for: each step earns the budget's share of its time,
+minus what the recorder spent on it anyway, and a step is sampled when the savings cover what a sampled step costs.
+"""
+
+from __future__ import annotations
+
+FULL_STEPS = 3
+TRACED_STEPS = 2
+
+
+class Sampling:
+    """Decides, before each step, whether its tensors are measured."""
+
+    def __init__(self, budget: float) -> None:
+        self.budget = budget
+        self._savings = 0.0
+        self._cost: float | None = None
+
+    def samples(self, step: int) -> bool:
+        if step < FULL_STEPS or _is_power_of_two(step):
+            return True
+        return self._cost is not None and self._savings >= self._cost
+
+    def with_sketches(self, step: int) -> bool:
+        """Sketches cost space: they are kept where two runs will be compared."""
+        return step < FULL_STEPS or _is_power_of_two(step)
+
+    def step_ended(self, step: int, *, seconds: float, spent: float, sampled: bool) -> None:
+        """Account for a step: its wall time, the part of it that was the recorder's, and whether it was sampled."""
+        if step < FULL_STEPS:
+            if step == FULL_STEPS - 1:
+                self._cost = spent
+            return
+        own = max(seconds - spent, 0.0)
+        if sampled:
+            self._cost = spent if self._cost is None else 0.5 * (self._cost + spent)
+        self._savings = max(self._savings + self.budget * own - spent, -10 * (self._cost or 0.0))
+
+
+def _is_power_of_two(step: int) -> bool:
+    return step > 0 and step & (step - 1) == 0

@@ -1,0 +1,1 @@
+"""Findings and runs made readable: for the terminal, and as JSON."""

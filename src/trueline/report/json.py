@@ -1,0 +1,91 @@
+"""The machine-readable contract: a diagnosis as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from trueline.model import Diagnosis, Finding, Location, NonFinite, RunInfo
+
+
+def diagnosis_json(diagnosis: Diagnosis, info: RunInfo | None = None) -> bytes:
+    """The document of DESIGN, indented, ending in a newline. NaN and infinity become null, as JSON has neither.
+
+    Beyond the contract it holds `recording`: how the script ended and whether the recorder kept up.
+    """
+    document = {
+        "schema": diagnosis.schema,
+        "run": diagnosis.run,
+        "reference": diagnosis.reference,
+        "verdict": diagnosis.verdict,
+        "checklist": [_item(finding) for finding in diagnosis.checklist],
+        "comparison": diagnosis.comparison,
+        "nonfinite": _nonfinite(diagnosis.nonfinite),
+        "recording": None if info is None else _recording(info),
+    }
+    return msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2) + b"\n"
+
+
+def _item(finding: Finding) -> dict[str, Any]:
+    return {
+        "id": finding.id,
+        "title": finding.title,
+        "conclusion": finding.conclusion,
+        "confidence": finding.confidence,
+        "confirmed": finding.confirmed,
+        "summary": finding.summary,
+        "evidence": [
+            {"text": each.text, "values": each.values, "step": each.step, "location": _location(each.location)}
+            for each in finding.evidence
+        ],
+        "location": _location(finding.location),
+        "fix": finding.fix,
+        "limits": finding.limits,
+        "consequence_of": finding.consequence_of,
+    }
+
+
+def _location(location: Location | None) -> dict[str, Any] | None:
+    if location is None:
+        return None
+    return {
+        "file": location.file,
+        "line": location.line,
+        "module": location.module,
+        "function": location.function,
+        "source": location.source,
+    }
+
+
+def _nonfinite(nonfinite: NonFinite | None) -> dict[str, Any] | None:
+    if nonfinite is None:
+        return None
+    return {
+        "step": nonfinite.step,
+        "phase": nonfinite.phase,
+        "module": nonfinite.module,
+        "operation": nonfinite.operation,
+        "location": _location(nonfinite.location),
+    }
+
+
+def _recording(info: RunInfo) -> dict[str, Any]:
+    return {
+        "status": info.status,
+        "exit_code": info.exit_code,
+        "error": info.error,
+        "recorder_error": info.recorder_error,
+        "frameworks": info.frameworks,
+        "seconds": info.seconds,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Checks compute with numpy; its numbers and arrays become those of JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return str(value)

@@ -1,0 +1,174 @@
+"""The report of a diagnosis on the terminal: the verdict first, then the checklist, the evidence on request."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from trueline.diagnose.conclude import sentence_of
+from trueline.model import Conclusion, Diagnosis, Evidence, Finding, Location, RunInfo
+from trueline.report.words import MARKS, many, number, percent, seconds
+from trueline.store import Run
+
+_MOST_EVIDENCE_IN_VERDICT = 4
+
+
+def print_report(console: Console, diagnosis: Diagnosis, run: Run, *, verbose: bool = False) -> None:
+    """Write the report. Without `verbose` it fits on a screen and says how to see more."""
+    console.print(_verdict(diagnosis))
+    console.print(_recording_line(run))
+    console.print()
+    console.print(_checklist(diagnosis))
+    if verbose:
+        for finding in diagnosis.checklist:
+            console.print()
+            console.print(_details(finding))
+    else:
+        console.print()
+        hint = f"Evidence and limits of every item: trueline check {diagnosis.run} -v"
+        if diagnosis.verdict.cause:
+            hint += f"   About {diagnosis.verdict.cause}: trueline explain {diagnosis.verdict.cause}"
+        console.print(Text(hint, style="dim"), soft_wrap=True)
+
+
+def _verdict(diagnosis: Diagnosis) -> Panel:
+    cause = next((finding for finding in diagnosis.checklist if finding.id == diagnosis.verdict.cause), None)
+    if cause is not None:
+        title = Text(f"Problem found: {cause.id} {cause.title}", style="bold red")
+        return Panel(
+            _cause(diagnosis, cause), title=title, title_align="left", border_style="red", box=box.ROUNDED, padding=(0, 1)
+        )
+    style, title_words = ("green", "No problem found") if diagnosis.verdict.status == "no_problem" else ("yellow", "Inconclusive")
+    body = Text(diagnosis.verdict.headline)
+    return Panel(body, title=Text(title_words, style=f"bold {style}"), title_align="left", border_style=style, padding=(0, 1))
+
+
+def _cause(diagnosis: Diagnosis, cause: Finding) -> RenderableType:
+    parts: list[RenderableType] = [Text(cause.summary, style="bold")]
+    if cause.location is not None:
+        parts += [Text(), _source_line(cause.location)]
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="bold", no_wrap=True)
+    rows.add_column()
+    for index, evidence in enumerate(cause.evidence[:_MOST_EVIDENCE_IN_VERDICT]):
+        rows.add_row("Why" if index == 0 else "", Text(evidence.text))
+    if cause.fix:
+        rows.add_row("Fix", Text(cause.fix, style="green"))
+    rows.add_row("Sure", Text(_certainty(cause)))
+    others = [each.id for each in diagnosis.checklist if each.conclusion is Conclusion.PROBLEM_FOUND and each.id != cause.id]
+    if others:
+        rows.add_row("Also", Text(f"{', '.join(others)} (see the checklist)"))
+    if diagnosis.nonfinite is not None:
+        rows.add_row("NaN", Text(sentence_of(diagnosis.nonfinite)))
+    parts += [Text(), rows]
+    return Group(*parts)
+
+
+def _certainty(finding: Finding) -> str:
+    confirmed = {True: ", confirmed by a rerun without the fault", False: ", and a rerun without it did not help", None: ""}
+    return percent(finding.confidence) + confirmed[finding.confirmed]
+
+
+def _source_line(location: Location) -> Text:
+    text = Text(str(location), style="cyan")
+    if location.module:
+        text.append(f"  in {location.module}", style="dim")
+    if location.source:
+        text.append(f"\n    {location.source.strip()}", style="bold")
+    return text
+
+
+def _recording_line(run: Run) -> Text:
+    """What was recorded, and how the script ended when it did not end well."""
+    words = [f"Run {run.info.name}", many(len(run.steps), "step")]
+    if run.info.seconds is not None:
+        words.append(seconds(run.info.seconds))
+    text = Text(" " + " · ".join(words), style="dim")
+    if (trouble := how_it_ended(run.info)) is not None:
+        text.append(f"\n {trouble}", style="not dim yellow")
+        if run.steps:
+            text.append(" What was recorded until then is checked.", style="not dim yellow")
+    if run.info.recorder_error:
+        text.append(f"\n The recorder could not go on: {run.info.recorder_error}", style="not dim yellow")
+    return text
+
+
+def how_it_ended(info: RunInfo) -> str | None:
+    """A sentence on a script that did not end well; None for one that did."""
+    if info.status == "failed":
+        code = "" if info.exit_code is None else f" with exit code {info.exit_code}"
+        return f"The script failed{code}{f': {info.error}' if info.error else '.'}"
+    if info.status == "interrupted":
+        return "The script was interrupted."
+    if info.status == "killed":
+        return "The script was killed before it could end."
+    if info.status == "running":
+        return f"The script is still running (process {info.pid})."
+    if info.exit_code:
+        return f"The script ended with exit code {info.exit_code}."
+    return None
+
+
+def _checklist(diagnosis: Diagnosis) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=True, padding=(0, 1), collapse_padding=True)
+    table.add_column("item", no_wrap=True)
+    table.add_column("what", overflow="fold")
+    table.add_column("conclusion", no_wrap=True)
+    table.add_column("sure", justify="right", no_wrap=True)
+    table.add_column("where", overflow="fold")
+    for finding in diagnosis.checklist:
+        mark, words, style = MARKS[finding.conclusion]
+        where = Text(str(finding.location), style="cyan") if finding.location else Text()
+        if finding.consequence_of:
+            where.append(f"{' ' if finding.location else ''}(follows from {finding.consequence_of})", style="dim")
+        decided = finding.conclusion in {Conclusion.PROBLEM_FOUND, Conclusion.NO_PROBLEM}
+        table.add_row(
+            finding.id, finding.title, Text(f"{mark} {words}", style=style), percent(finding.confidence) if decided else "", where
+        )
+    return table
+
+
+def _details(finding: Finding) -> RenderableType:
+    """Everything a finding holds."""
+    mark, words, style = MARKS[finding.conclusion]
+    heading = Text(f"{mark} {finding.id} ", style=style)
+    heading.append(finding.title, style="bold not dim default")
+    heading.append(f"  {words}")
+    parts: list[RenderableType] = [Text(finding.summary)]
+    if finding.location:
+        parts.append(_source_line(finding.location))
+    parts += [_evidence(each) for each in finding.evidence]
+    if finding.fix:
+        parts.append(_labelled("Fix", finding.fix))
+    if finding.limits and finding.limits not in finding.summary:
+        parts.append(_labelled("Limits", finding.limits))
+    return Group(heading, Padding(Group(*parts), (0, 0, 0, 4), expand=False))
+
+
+def _labelled(label: str, text: str) -> Text:
+    return Text.assemble((f"{label}: ", "bold"), text)
+
+
+def _evidence(evidence: Evidence) -> Text:
+    text = Text(f"• {evidence.text}")
+    origin = [] if evidence.step is None else [f"step {evidence.step}"]
+    if evidence.location is not None:
+        origin.append(str(evidence.location))
+    if origin:
+        text.append(f"  [{', '.join(origin)}]", style="dim cyan")
+    for name, value in evidence.values.items():
+        text.append(f"\n    {name} = {_value(value)}", style="dim")
+    return text
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list | tuple):
+        shown = ", ".join(_value(each) for each in value[:8])
+        return f"[{shown}{f', … {len(value)} in all' if len(value) > 8 else ''}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_value(each)}" for key, each in list(value.items())[:8]) + "}"
+    return number(value)

@@ -1,0 +1,20 @@
+"""The run directory on disk: one writer, one reader, a documented schema (schema.sql)."""
+
+from trueline.store.format import FORMAT, read_info, write_info
+from trueline.store.reader import Run
+from trueline.store.runs import create_run_directory, delete_run, find_run, list_runs, runs_folder, size_of
+from trueline.store.writer import Writer
+
+__all__ = [
+    "FORMAT",
+    "Run",
+    "Writer",
+    "create_run_directory",
+    "delete_run",
+    "find_run",
+    "list_runs",
+    "read_info",
+    "runs_folder",
+    "size_of",
+    "write_info",
+]

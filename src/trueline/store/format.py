@@ -1,0 +1,72 @@
+"""The layout of a run directory: `run.json`, one `rank<N>.sqlite` per rank, `tensors/` for whole tensors."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+import msgspec
+
+from trueline.errors import FormatTooNew, RunNotFound
+from trueline.model import RunInfo
+
+FORMAT = 1
+RUN_FILE = "run.json"
+TENSOR_FOLDER = "tensors"
+SCHEMA = (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8")
+
+
+def rank_file(directory: Path, rank: int) -> Path:
+    return directory / f"rank{rank}.sqlite"
+
+
+def rank_files(directory: Path) -> list[tuple[int, Path]]:
+    """The ranks that left a record, in order."""
+    found = [(int(path.stem.removeprefix("rank")), path) for path in directory.glob("rank*.sqlite")]
+    return sorted(found)
+
+
+def write_info(directory: Path, info: RunInfo) -> None:
+    """Replace `run.json` in one move, so that a reader never sees half of it."""
+    partial = directory / f"{RUN_FILE}.{os.getpid()}"
+    partial.write_bytes(msgspec.json.format(msgspec.json.encode(info)) + b"\n")
+    partial.replace(directory / RUN_FILE)
+
+
+def read_info(directory: Path) -> RunInfo:
+    path = directory / RUN_FILE
+    if not path.is_file():
+        raise RunNotFound(
+            f"{RUN_FILE} is missing in {directory}: this is not a Trueline run directory. List the runs with: trueline runs"
+        )
+    try:
+        format_found = json.loads(path.read_bytes()).get("format")
+        if isinstance(format_found, int) and format_found > FORMAT:
+            raise FormatTooNew(
+                f"{directory} was written in run format {format_found}; this Trueline reads up to {FORMAT}. Upgrade Trueline."
+            )
+        info = msgspec.json.decode(path.read_bytes(), type=RunInfo)
+    except (json.JSONDecodeError, msgspec.DecodeError) as problem:
+        raise RunNotFound(f"{path} is not readable as a run description ({problem}). Record the run again.") from problem
+    if info.status == "running" and not _alive(info.pid):
+        info.status = "killed"
+    return info
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """Open a rank file for reading, also while or after its writer died with a write-ahead log beside it."""
+    connection = sqlite3.connect(f"file:{path}?mode=rw", uri=True)
+    connection.execute("PRAGMA query_only = ON")
+    return connection

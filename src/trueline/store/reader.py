@@ -1,0 +1,254 @@
+"""Reading a recorded run: every check, comparison and report goes through `Run`."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from trueline.errors import RunNotFound
+from trueline.model import (
+    Batch,
+    Event,
+    HyperParameter,
+    Loader,
+    Location,
+    LossCall,
+    Module,
+    Op,
+    Optimizer,
+    OptimizerParameter,
+    Parameter,
+    RootCall,
+    RunInfo,
+    Snapshot,
+    Step,
+    TensorStat,
+)
+from trueline.store.format import connect_to_read, rank_file, rank_files, read_info
+
+_json = msgspec.json.decode
+
+
+class Run:
+    """One recorded run, seen from one rank (0 unless told otherwise). Tables are read when first asked for and kept."""
+
+    def __init__(self, directory: Path, rank: int | None = None) -> None:
+        self.directory = directory
+        self.info: RunInfo = read_info(directory)
+        self.ranks = [number for number, _ in rank_files(directory)]
+        if not self.ranks:
+            raise RunNotFound(
+                f"{directory} holds no recording: the script never imported a framework that Trueline records, "
+                "or it was stopped before it did. Run it again with: trueline run SCRIPT"
+            )
+        self.rank = self.ranks[0] if rank is None else rank
+        if self.rank not in self.ranks:
+            raise RunNotFound(f"Rank {rank} is not in {directory}. Expected one of {self.ranks}.")
+        self._connection = connect_to_read(rank_file(directory, self.rank))
+
+    def of_rank(self, rank: int) -> Run:
+        """The same run as another rank saw it."""
+        return Run(self.directory, rank)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.DatabaseError as problem:
+            raise RunNotFound(
+                f"{rank_file(self.directory, self.rank)} cannot be read ({problem}). Record the run again."
+            ) from problem
+
+    @cached_property
+    def meta(self) -> dict[str, str]:
+        """What the recorder noted of the whole run: `framework`, `framework_version`, `recorder_error` …"""
+        return dict(self._rows("SELECT key, value FROM meta"))  # type: ignore[arg-type]
+
+    @cached_property
+    def _locations(self) -> dict[int, Location]:
+        rows = self._rows("SELECT id, file, line, function, source FROM location")
+        return {key: Location(file, line, None, function, source) for key, file, line, function, source in rows}
+
+    def _location(self, key: int | None) -> Location | None:
+        return None if key is None else self._locations.get(key)
+
+    @cached_property
+    def modules(self) -> dict[int, Module]:
+        rows = self._rows("SELECT id, root, path, root_name, type, kind, same_as, built, called, settings FROM module ORDER BY id")
+        several = self._has_several_models
+        return {
+            row[0]: Module(
+                row[0], row[1], row[2], _display_name(row[2], row[3], several), row[4], row[5], row[6],
+                self._location(row[7]), self._location(row[8]), _json(row[9]),
+            )
+            for row in rows
+        }  # fmt: skip
+
+    @cached_property
+    def _has_several_models(self) -> bool:
+        """Whether names need their root's name in front: loss functions and other roots without parameters do not count."""
+        return len(self._rows("SELECT DISTINCT root FROM parameter LIMIT 2")) > 1
+
+    @property
+    def roots(self) -> list[Module]:
+        """The modules that the script called itself, in the order of their first call."""
+        return [module for module in self.modules.values() if module.id == module.root]
+
+    @cached_property
+    def parameters(self) -> dict[int, Parameter]:
+        """Parameters and buffers of all root modules."""
+        rows = self._rows(
+            "SELECT id, root, module, path, shape, dtype, trainable, buffer, same_as, initialised, loaded FROM parameter ORDER BY id"
+        )
+        found = {}
+        for row in rows:
+            name = _display_name(row[3], self.modules[row[1]].name, self._has_several_models)
+            found[row[0]] = Parameter(
+                row[0], row[1], row[2], row[3], name, tuple(_json(row[4])), row[5],
+                bool(row[6]), bool(row[7]), row[8], self._location(row[9]), self._location(row[10]),
+            )  # fmt: skip
+        return found
+
+    @cached_property
+    def optimizers(self) -> dict[int, Optimizer]:
+        rows = self._rows("SELECT id, type, built FROM optimizer ORDER BY id")
+        return {key: Optimizer(key, kind, self._location(built)) for key, kind, built in rows}
+
+    @cached_property
+    def optimizer_parameters(self) -> list[OptimizerParameter]:
+        rows = self._rows(
+            "SELECT optimizer, grp, position, parameter, shape, steps, without_gradient FROM optimizer_parameter "
+            "ORDER BY optimizer, grp, position"
+        )
+        return [OptimizerParameter(*row[:4], tuple(_json(row[4])), *row[5:]) for row in rows]
+
+    @cached_property
+    def hyperparameters(self) -> list[HyperParameter]:
+        rows = self._rows("SELECT step, optimizer, grp, name, value FROM hyperparameter ORDER BY rowid")
+        return [HyperParameter(step, optimizer, group, name, _json(value)) for step, optimizer, group, name, value in rows]
+
+    @cached_property
+    def loaders(self) -> dict[int, Loader]:
+        rows = self._rows("SELECT id, dataset, length, batch_size, sampler, built, settings FROM loader ORDER BY id")
+        return {row[0]: Loader(*row[:5], self._location(row[5]), _json(row[6])) for row in rows}
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        rows = self._rows(
+            "SELECT id, seq, optimizer, loss, grad_norm, finite, seconds, wait, sampled, backwards, cleared, with_gradient, "
+            "without_gradient FROM step ORDER BY id"
+        )
+        return [
+            Step(
+                row[0], row[1], row[2], _number(row[3], finite=bool(row[5])), _number(row[4], finite=bool(row[5])), bool(row[5]),
+                row[6], row[7], bool(row[8]), row[9], None if row[10] is None else bool(row[10]), row[11], row[12],
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    @cached_property
+    def events(self) -> list[Event]:
+        rows = self._rows("SELECT seq, step, kind, subject, location, value, detail FROM event ORDER BY seq")
+        return [Event(*row[:4], self._location(row[4]), row[5], _json(row[6]) if row[6] else {}) for row in rows]
+
+    def events_of(self, *kinds: str) -> list[Event]:
+        return [event for event in self.events if event.kind in kinds]
+
+    @cached_property
+    def root_calls(self) -> list[RootCall]:
+        rows = self._rows(
+            "SELECT seq, step, module, location, training, grad, loss, dropout, dropout_active, batch_norm, batch_norm_batch, "
+            "batch, fed_by FROM root_call ORDER BY seq"
+        )
+        return [
+            RootCall(*row[:3], self._location(row[3]), bool(row[4]), bool(row[5]), bool(row[6]), *row[7:])
+            for row in rows
+        ]  # fmt: skip
+
+    @cached_property
+    def batches(self) -> list[Batch]:
+        rows = self._rows(
+            "SELECT seq, step, loader, epoch, position, wait, size, fingerprints, targets, target_kind, fields FROM batch ORDER BY seq"
+        )
+        fields_of: dict[int | None, list[dict[str, Any]]] = {}
+        found = []
+        for *head, fingerprints, targets, target_kind, fields in rows:
+            loader = head[2]
+            if fields is not None:
+                fields_of[loader] = _json(fields)
+            found.append(
+                Batch(
+                    *head,
+                    tuple(np.frombuffer(fingerprints, "<u8").tolist()),
+                    None if targets is None else tuple(np.frombuffer(targets, "<f8").tolist()),
+                    target_kind,
+                    fields_of.get(loader, []),
+                )
+            )
+        return found
+
+    @cached_property
+    def loss_calls(self) -> list[LossCall]:
+        rows = self._rows("SELECT seq, step, kind, location, grad, value, input, target, settings FROM loss_call ORDER BY seq")
+        return [
+            LossCall(*row[:3], self._location(row[3]), bool(row[4]), row[5], _json(row[6]), _json(row[7]), _json(row[8]))
+            for row in rows
+        ]
+
+    @cached_property
+    def ops(self) -> list[Op]:
+        """The traced operations, in the order in which they ran."""
+        rows = self._rows("SELECT seq, step, name, module, location, inputs, outputs, settings, used FROM op ORDER BY seq")
+        return [
+            Op(*row[:4], self._location(row[4]), _json(row[5]), _json(row[6]), _json(row[7]), bool(row[8])) for row in rows
+        ]
+
+    def stats(self, role: str, subject: int | None = None) -> list[TensorStat]:
+        """Statistics of one role (see TensorStat), of all subjects or of one, ordered by step."""
+        query = (
+            "SELECT step, role, subject, position, shape, dtype, min, max, mean, std, l2, abs_mean, zero_share, nan, inf, sketch "
+            "FROM tensor_stat WHERE role = ?"
+        )
+        if subject is None:
+            rows = self._rows(query + " ORDER BY step, rowid", role)
+        else:
+            rows = self._rows(query + " AND subject = ? ORDER BY step, rowid", role, subject)
+        return [
+            TensorStat(
+                *row[:4],
+                tuple(_json(row[4])),
+                *row[5:15],
+                None if row[15] is None else tuple(np.frombuffer(row[15], "<f4").tolist()),
+            )
+            for row in rows
+        ]
+
+    @cached_property
+    def snapshots(self) -> dict[int, list[Snapshot]]:
+        """Snapshots by parameter id, ordered in time."""
+        rows = self._rows("SELECT step, parameter, trainable, optimizer, gradient, digest, row_spread FROM snapshot ORDER BY rowid")
+        found: dict[int, list[Snapshot]] = {}
+        for step, parameter, trainable, *rest in rows:
+            found.setdefault(parameter, []).append(Snapshot(step, parameter, bool(trainable), *rest))
+        return found
+
+
+def _display_name(path: str, root_name: str, several_roots: bool) -> str:
+    if not path:
+        return root_name
+    return f"{root_name}.{path}" if several_roots else path
+
+
+def _number(value: float | None, *, finite: bool) -> float | None:
+    """Give NaN back where SQLite kept it as NULL."""
+    if value is None and not finite:
+        return math.nan
+    return value

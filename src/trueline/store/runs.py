@@ -1,0 +1,87 @@
+"""The folder of runs: naming, finding, listing and deleting them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from datetime import datetime
+from pathlib import Path
+
+from trueline.errors import RunExists, RunNotFound, TruelineError
+from trueline.model import RunInfo
+from trueline.store.format import RUN_FILE, read_info
+
+RUNS_VARIABLE = "TRUELINE_RUNS"
+
+
+def runs_folder() -> Path:
+    """`.trueline/runs` under the current directory, or what the environment variable TRUELINE_RUNS says."""
+    return Path(os.environ.get(RUNS_VARIABLE) or Path(".trueline") / "runs")
+
+
+def create_run_directory(stem: str, name: str | None = None, *, shared: bool = False) -> Path:
+    """Make the directory of a new run: of the given name, or of a free one made from the script's name and the time.
+
+    A shared one may be there already: the ranks of one launch all come here.
+    """
+    folder = runs_folder()
+    if name is not None:
+        if not name or name in {".", ".."} or Path(name).name != name:
+            raise TruelineError(f"A run name is a plain file name. Received {name!r}. Give one such as: --name first-try")
+        directory = folder / name
+        try:
+            directory.mkdir(parents=True, exist_ok=shared)
+        except FileExistsError as problem:
+            raise RunExists(
+                f"A run named {name!r} exists already in {folder}. Give another --name, or delete it with: trueline runs delete {name}"
+            ) from problem
+        return directory
+    base = f"{stem}-{datetime.now():%Y%m%d-%H%M%S}"
+    count = 1
+    while True:
+        directory = folder / (base if count == 1 else f"{base}-{count}")
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            count += 1
+        else:
+            return directory
+
+
+def find_run(reference: str) -> Path:
+    """The directory of a run given by its path or its name; `latest` is the one started last."""
+    if reference == "latest":
+        runs = list_runs()
+        if not runs:
+            raise RunNotFound(f"There are no runs in {runs_folder()}. Record one with: trueline run SCRIPT")
+        return runs[-1][0]
+    for candidate in (Path(reference), runs_folder() / reference):
+        if (candidate / RUN_FILE).is_file():
+            return candidate
+    if Path(reference).is_dir():
+        read_info(Path(reference))
+    raise RunNotFound(f"No run named {reference!r} in {runs_folder()}. List the runs with: trueline runs")
+
+
+def list_runs() -> list[tuple[Path, RunInfo]]:
+    """All readable runs of the folder, oldest first."""
+    found = []
+    for path in runs_folder().glob(f"*/{RUN_FILE}"):
+        try:
+            found.append((path.parent, read_info(path.parent)))
+        except TruelineError:
+            continue
+    return sorted(found, key=lambda item: (item[1].started, item[1].name))
+
+
+def delete_run(directory: Path) -> None:
+    """Remove a run directory; refuses to touch a directory that is not one, or whose script still runs."""
+    info = read_info(directory)
+    if info.status == "running":
+        raise TruelineError(f"Run {info.name!r} is still being recorded by process {info.pid}. Stop the script first.")
+    shutil.rmtree(directory)
+
+
+def size_of(directory: Path) -> int:
+    """Bytes that the run takes on disk."""
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())

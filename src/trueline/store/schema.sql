@@ -1,0 +1,192 @@
+-- One SQLite file per rank: <run directory>/rank<N>.sqlite. Format version: store/format.py, in `meta` under 'format'.
+-- JSON columns hold UTF-8 JSON text. SQLite keeps NaN as NULL: where it matters a `nan` or `finite` column says so.
+-- The meaning of every column is documented with the classes of model/run.py that the reader makes of the rows.
+
+CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT
+);
+
+-- Lines of the user's code, each stored once. `source` is the text of the line when the run was made.
+CREATE TABLE location (
+    id INTEGER PRIMARY KEY,
+    file TEXT NOT NULL,
+    line INTEGER NOT NULL,
+    function TEXT,
+    source TEXT
+);
+
+-- The trees of every module that was called from outside of any other module (root modules).
+CREATE TABLE module (
+    id INTEGER PRIMARY KEY,
+    root INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    root_name TEXT NOT NULL,      -- the variable that held the root, or its class name
+    type TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    same_as INTEGER,
+    built INTEGER,                -- location
+    called INTEGER,               -- location
+    settings TEXT NOT NULL        -- JSON object
+);
+
+CREATE TABLE parameter (
+    id INTEGER PRIMARY KEY,
+    root INTEGER NOT NULL,
+    module INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    shape TEXT NOT NULL,          -- JSON array
+    dtype TEXT NOT NULL,
+    trainable INTEGER NOT NULL,
+    buffer INTEGER NOT NULL,
+    same_as INTEGER,
+    initialised INTEGER,          -- location
+    loaded INTEGER                -- location
+);
+
+CREATE TABLE optimizer (
+    id INTEGER PRIMARY KEY,
+    type TEXT NOT NULL,
+    built INTEGER                 -- location
+);
+
+CREATE TABLE optimizer_parameter (
+    optimizer INTEGER NOT NULL,
+    grp INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    parameter INTEGER,            -- NULL: owned by no module that was called
+    shape TEXT NOT NULL,
+    steps INTEGER NOT NULL,
+    without_gradient INTEGER NOT NULL,
+    PRIMARY KEY (optimizer, grp, position)
+);
+
+-- Written when a value changes: the value holds from `step` on.
+CREATE TABLE hyperparameter (
+    step INTEGER NOT NULL,
+    optimizer INTEGER NOT NULL,
+    grp INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL           -- JSON
+);
+
+CREATE TABLE loader (
+    id INTEGER PRIMARY KEY,
+    dataset TEXT NOT NULL,
+    length INTEGER,
+    batch_size INTEGER,
+    sampler TEXT,
+    built INTEGER,                -- location
+    settings TEXT NOT NULL        -- JSON object
+);
+
+CREATE TABLE step (
+    id INTEGER PRIMARY KEY,
+    seq INTEGER NOT NULL,         -- of the optimizer step that ended it
+    optimizer INTEGER,
+    loss REAL,                    -- NULL with finite = 0: NaN
+    grad_norm REAL,
+    finite INTEGER NOT NULL,      -- loss and gradient norm are finite numbers
+    seconds REAL NOT NULL,        -- wall time since the end of the previous step
+    wait REAL NOT NULL,           -- of which waiting for loaders
+    sampled INTEGER NOT NULL,
+    backwards INTEGER NOT NULL,
+    cleared INTEGER,
+    with_gradient INTEGER,
+    without_gradient INTEGER
+);
+
+-- detail of `backward`: {"of": reference of the tensor as in op.inputs, "shape": [...], "leaf": bool, "create_graph": bool,
+--   "carried": [optimizer ids whose gradients were not empty when it started], "function": autograd node}
+-- detail of `clip`: {"kind": "norm" | "value", "limit": x, "norm_type": p}
+-- detail of `load`: {"keys": n, "missing": [...], "unexpected": [...], "changed": n parameters whose content changed, "of": n}
+-- detail of `seed`: {"library": "torch" | "numpy" | "random", "seed": n}
+-- detail of `optimizer_step`: {"clipped_norm": x, "norm": x} when gradients changed between clipping and the step
+CREATE TABLE event (
+    seq INTEGER PRIMARY KEY,
+    step INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    subject INTEGER,
+    location INTEGER,
+    value REAL,
+    detail TEXT                   -- JSON object or NULL
+);
+
+CREATE TABLE root_call (
+    seq INTEGER PRIMARY KEY,
+    step INTEGER NOT NULL,
+    module INTEGER NOT NULL,
+    location INTEGER,
+    training INTEGER NOT NULL,
+    grad INTEGER NOT NULL,
+    loss INTEGER NOT NULL,
+    dropout INTEGER NOT NULL,
+    dropout_active INTEGER NOT NULL,
+    batch_norm INTEGER NOT NULL,
+    batch_norm_batch INTEGER NOT NULL,
+    batch INTEGER,
+    fed_by INTEGER
+);
+
+CREATE TABLE batch (
+    seq INTEGER PRIMARY KEY,
+    step INTEGER NOT NULL,
+    loader INTEGER,
+    epoch INTEGER,
+    position INTEGER,
+    wait REAL NOT NULL,
+    size INTEGER NOT NULL,
+    fingerprints BLOB NOT NULL,   -- little-endian unsigned 64-bit, one per sample
+    targets BLOB,                 -- little-endian float64, one per sample
+    target_kind TEXT,             -- 'class' or 'value'
+    fields TEXT                   -- JSON array; NULL: as in the source's previous batch
+);
+
+CREATE TABLE loss_call (
+    seq INTEGER PRIMARY KEY,
+    step INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    location INTEGER,
+    grad INTEGER NOT NULL,
+    value REAL,
+    input TEXT NOT NULL,          -- JSON object
+    target TEXT NOT NULL,         -- JSON object
+    settings TEXT NOT NULL        -- JSON object
+);
+
+CREATE TABLE op (
+    seq INTEGER PRIMARY KEY,
+    step INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    module INTEGER,
+    location INTEGER,
+    inputs TEXT NOT NULL,         -- JSON array of references
+    outputs TEXT NOT NULL,        -- JSON array of objects
+    settings TEXT NOT NULL,       -- JSON object
+    used INTEGER NOT NULL
+);
+
+CREATE TABLE tensor_stat (
+    step INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    subject INTEGER NOT NULL,
+    position INTEGER NOT NULL,    -- which of several outputs, fields or calls
+    shape TEXT NOT NULL,
+    dtype TEXT NOT NULL,
+    min REAL, max REAL, mean REAL, std REAL, l2 REAL, abs_mean REAL, zero_share REAL,
+    nan INTEGER NOT NULL,
+    inf INTEGER NOT NULL,
+    sketch BLOB                   -- 64 little-endian float32, or NULL
+);
+CREATE INDEX tensor_stat_by_subject ON tensor_stat (role, subject, step);
+
+CREATE TABLE snapshot (
+    step INTEGER NOT NULL,
+    parameter INTEGER NOT NULL,
+    trainable INTEGER NOT NULL,
+    optimizer INTEGER,
+    gradient TEXT,
+    digest TEXT NOT NULL,
+    row_spread REAL
+);
+CREATE INDEX snapshot_by_parameter ON snapshot (parameter, step);

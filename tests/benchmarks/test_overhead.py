@@ -1,0 +1,69 @@
+"""The benchmark runs and prints its table. What it measures is never asserted: the machine may be busy."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.summary import HEADINGS, cost, table
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "overhead.py"
+
+
+def times(**conditions: list[list[float]]) -> dict:
+    return {
+        "workload": "toy",
+        "conditions": {
+            name: {"start_up": 0.5, "bytes": 1200, "blocks": {str(number): block for number, block in enumerate(blocks)}}
+            for name, blocks in conditions.items()
+        },
+    }
+
+
+def test_the_first_pair_counts_only_in_the_whole_run():
+    measured = times(plain=[[1.0, 1.0]] * 4, trueline=[[9.0, 1.0], [1.0, 1.0], [1.5, 1.5], [1.0, 1.0]])
+    row = cost(measured, "trueline", 1.05)
+    assert row.median == 1.0
+    assert row.mean == pytest.approx(7 / 6)
+    assert row.whole == pytest.approx(17 / 8)
+    assert row.bytes_per_step == 150
+
+
+@pytest.mark.parametrize(("limit", "result"), [(1.30, "pass"), (1.05, "FAIL"), (None, "")])
+def test_the_mean_must_keep_the_limit_too(limit, result):
+    measured = times(plain=[[1.0]] * 4, trueline=[[1.0], [1.0], [1.0], [1.6]])
+    row = cost(measured, "trueline", limit)
+    assert row.median == 1.0
+    assert row.result == result
+
+
+def test_a_condition_is_paired_with_the_plain_blocks_of_its_own_rounds():
+    measured = times(plain=[[1.0], [5.0], [1.0], [2.0]])
+    measured["conditions"]["hooks"] = {"start_up": 0.0, "bytes": 0, "blocks": {"0": [1.0], "3": [4.0]}}
+    row = cost(measured, "hooks", None)
+    assert row.median == 2.0
+    assert row.whole == pytest.approx(5 / 3)
+
+
+def test_the_table_shows_every_heading():
+    text = table([cost(times(plain=[[1.0]], trueline=[[1.0]]), "trueline", 1.05)])
+    assert all(heading in text for heading in HEADINGS)
+
+
+def test_quick_run_prints_every_field(tmp_path):
+    figures = tmp_path / "figures.json"
+    command = [sys.executable, str(BENCHMARK), "--quick", "--json", str(figures)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=170)
+    assert process.returncode == 0, process.stderr
+    for heading in HEADINGS:
+        assert heading in process.stdout
+    assert "steps wrote" in process.stdout
+    rows = {(row["workload"], row["condition"]): row for row in json.loads(figures.read_text())["costs"]}
+    for workload, limit in (("resnet", 1.05), ("gpt", 1.05), ("digits_mlp", 1.30)):
+        assert rows[workload, "trueline"]["limit"] == limit
+        assert rows[workload, "trueline"]["bytes_per_step"] > 0
+        assert rows[workload, "trueline"]["result"] in {"pass", "FAIL"}
+        assert rows[workload, "hooks"]["limit"] is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["figures.json"]

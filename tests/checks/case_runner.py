@@ -1,0 +1,95 @@
+"""Run a case script as a user would (`trueline run`, then `trueline check --json`), and say what was found.
+
+Cases lie in `cases/<id>/*.py`: plain training scripts. The line that a finding must name ends in `# <- fault`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+CASES = Path(__file__).parent / "cases"
+MARKER = "# <- fault"
+
+Diagnosis = dict[str, Any]
+
+
+def case_files(check_id: str, prefix: str) -> list[Path]:
+    """The cases of one item by the start of their names: `faulty` or `healthy`."""
+    files = sorted((CASES / check_id.replace(".", "_")).glob(f"{prefix}*.py"))
+    assert files, f"no {prefix} cases for {check_id}"
+    return files
+
+
+def case_name(path: Path) -> str:
+    return path.stem
+
+
+def _trueline(*arguments: str, cwd: Path, runs: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"TRUELINE_RUNS": str(runs), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "trueline", *arguments],
+        cwd=cwd, env=environment, capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
+
+
+def diagnose(path: Path, folder: Path) -> Diagnosis:
+    """The decoded JSON of `trueline check` on a recording of the script, kept under `folder`."""
+    recorded = _trueline("run", path.name, cwd=path.parent, runs=folder / "runs")
+    assert recorded.returncode == 0, f"{path.name} did not run:\n{recorded.stderr}"
+    found = folder / "found.json"
+    checked = _trueline("check", "latest", "--json", str(found), cwd=path.parent, runs=folder / "runs")
+    assert checked.returncode in (0, 1), f"check failed on {path.name}:\n{checked.stdout}\n{checked.stderr}"
+    diagnosis: Diagnosis = json.loads(found.read_text())
+    return diagnosis
+
+
+def finding(diagnosis: Diagnosis, check_id: str) -> dict[str, Any]:
+    """The entry of one item in the checklist."""
+    (entry,) = [entry for entry in diagnosis["checklist"] if entry["id"] == check_id]
+    return entry
+
+
+def marked_line(path: Path) -> int:
+    """The number of the line that ends in the fault marker."""
+    lines = [number for number, line in enumerate(path.read_text().splitlines(), 1) if line.rstrip().endswith(MARKER)]
+    assert len(lines) == 1, f"Expected one line marked {MARKER!r} in {path.name}. Received {lines}."
+    return lines[0]
+
+
+def _told(diagnosis: Diagnosis) -> str:
+    return "\n".join(
+        f"{entry['id']} {entry['conclusion']} {entry['confidence']:.2f} {entry['summary']} @ {entry['location']}"
+        for entry in diagnosis["checklist"]
+    )
+
+
+def assert_found(diagnosis: Diagnosis, check_id: str, path: Path | None = None, module: str | None = None) -> dict[str, Any]:
+    """The item found the problem, on the marked line of the case when its path is given, in this module when one is."""
+    entry = finding(diagnosis, check_id)
+    assert entry["conclusion"] == "problem_found", _told(diagnosis)
+    assert entry["summary"] and entry["evidence"] and entry["fix"] and entry["limits"], entry
+    assert entry["confidence"] >= 0.5, entry
+    if path is not None:
+        assert entry["location"] is not None, entry
+        assert (entry["location"]["file"], entry["location"]["line"]) == (path.name, marked_line(path)), entry
+    if module is not None:
+        assert entry["location"]["module"] == module, entry
+    return entry
+
+
+def assert_cause(diagnosis: Diagnosis, check_id: str) -> None:
+    """The verdict names this item as the cause."""
+    assert diagnosis["verdict"]["cause"] == check_id, _told(diagnosis)
+    assert diagnosis["verdict"]["status"] == "problem_found"
+
+
+def assert_nothing_found(diagnosis: Diagnosis) -> None:
+    """No item is `problem_found`, and none failed."""
+    wrong = [entry["id"] for entry in diagnosis["checklist"] if entry["conclusion"] in ("problem_found", "error")]
+    assert not wrong, _told(diagnosis)
+    assert diagnosis["verdict"]["cause"] is None

@@ -1,0 +1,49 @@
+"""`trueline doctor` finds out by trying."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from builders import trueline
+
+from trueline.cli.doctor import _storage, _traps
+
+
+def test_this_environment_is_well(tmp_path: Path) -> None:
+    examined = trueline("doctor", cwd=tmp_path)
+    assert examined.returncode == 0, examined.stdout
+    assert version("torch") in examined.stdout
+    assert "write-ahead log works" in examined.stdout
+    assert "All is well" in examined.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_runs_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    examined = trueline("doctor", cwd=tmp_path, TRUELINE_RUNS=str(tmp_path / "file" / "runs"))
+    assert examined.returncode == 1
+    assert "TRUELINE_RUNS" in examined.stdout
+    assert "Traceback" not in examined.stderr
+
+
+def test_folder_on_a_file_system_that_takes_no_files() -> None:
+    points = list(_storage(Path("/proc/trueline")))
+    assert points[0].advice
+
+
+@pytest.mark.parametrize(
+    ("numpy", "mindspore", "pyarrow", "advised"),
+    [
+        ("2.1.0", "2.7.0", None, "numpy<2"),
+        ("1.26.4", None, "26.0.0", "pyarrow<26"),
+        ("1.26.4", "2.7.0", "25.0.0", None),
+        ("2.1.0", None, "26.0.0", None),
+        (None, None, None, None),
+    ],
+)
+def test_versions_that_do_not_go_together(numpy: str | None, mindspore: str | None, pyarrow: str | None, advised: str | None) -> None:
+    points = list(_traps(numpy, mindspore, pyarrow))
+    assert [advised in point.advice for point in points if advised] == ([True] if advised else [])
+    assert bool(points) == bool(advised)

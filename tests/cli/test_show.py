@@ -1,0 +1,70 @@
+"""`trueline show` on small real runs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import Row, build_run, trueline
+
+RUNS = Path(".trueline") / "runs"
+
+
+def test_summary_of_a_run(tmp_path: Path) -> None:
+    build_run(tmp_path / RUNS / "first", [2.3, 2.1, 1.9, 1.8])
+    shown = trueline("show", "first", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    for words in (
+        "train.py --lr 0.1", "finished", "torch 2.13.0", "4, 10 ms each", "SGD (train.py:30)",
+        "0.1 (step 0) → 0.05 (step 2)", "TensorDataset", "SequentialSampler", "train.py:25",
+        "fc1 Linear", "2080", "train.py:10", "4.24",
+    ):  # fmt: skip
+        assert words in shown.stdout
+    assert "Events" not in shown.stdout
+
+
+def test_latest_is_the_default_and_steps_and_events_are_on_request(tmp_path: Path) -> None:
+    build_run(tmp_path / RUNS / "old", [2.3], started="2026-01-01T00:00:00")
+    build_run(tmp_path / RUNS / "new", [2.3, 2.2, math.nan], started="2026-01-02T00:00:00")
+    shown = trueline("show", "--steps", "2", "--events", cwd=tmp_path)
+    assert shown.stdout.splitlines()[0].split() == ["Run", "new"]
+    assert "NaN" in shown.stdout
+    assert "backward" in shown.stdout
+    assert "3 times" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("info", "words"),
+    [
+        ({"status": "failed", "exit_code": 1, "error": "ValueError: no data"}, "ValueError: no data"),
+        ({"recorder_error": "disk is full"}, "disk is full"),
+        ({"status": "running", "pid": 2**22 + 1}, "killed"),
+    ],
+)
+def test_what_went_wrong_is_shown(tmp_path: Path, info: dict[str, Any], words: str) -> None:
+    build_run(tmp_path / RUNS / "first", [2.3], **info)
+    assert words in trueline("show", "first", cwd=tmp_path).stdout
+
+
+def test_run_without_steps(tmp_path: Path) -> None:
+    build_run(tmp_path / RUNS / "first")
+    shown = trueline("show", "first", cwd=tmp_path)
+    assert shown.returncode == 0
+    assert "none: the script did not train" in shown.stdout
+
+
+def test_large_model_is_cut_to_a_screen_unless_all_is_wanted(tmp_path: Path) -> None:
+    layers: list[Row] = [
+        (100 + index, 1, f"blocks.{index}", "net", "Linear", "linear", None, None, None, "{}") for index in range(60)
+    ]
+    build_run(tmp_path / RUNS / "first", [2.3], rows={"module": layers})
+    assert "60 deeper modules not shown" in trueline("show", "first", cwd=tmp_path).stdout
+    assert "59 Linear" in trueline("show", "first", "--modules", cwd=tmp_path).stdout
+
+
+def test_80_columns(tmp_path: Path) -> None:
+    build_run(tmp_path / RUNS / "first", [2.3, 2.2])
+    lines = trueline("show", "first", "--steps", "2", "--events", cwd=tmp_path, COLUMNS="80").stdout.splitlines()
+    assert max(len(line) for line in lines) <= 80

@@ -1,0 +1,59 @@
+"""A check without its page, its test or its cases is not finished."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from docs.make_pages import FOLDER, headings_of, pages
+from trueline.checks import check_of_id, registry
+from trueline.checks.base import PAGE_HEADINGS
+
+TESTS = Path(__file__).parents[1] / "checks"
+CHECK_IDS = list(registry())
+
+
+def stem_of(check_id: str) -> str:
+    """The name of the file that holds a check."""
+    return check_of_id(check_id).conclude.__module__.rpartition(".")[2]
+
+
+def test_there_are_checks() -> None:
+    assert CHECK_IDS
+
+
+@pytest.mark.parametrize("check_id", CHECK_IDS)
+def test_the_docstring_has_the_six_headings_in_order(check_id: str) -> None:
+    assert headings_of(check_of_id(check_id).page) == list(PAGE_HEADINGS)
+
+
+@pytest.mark.parametrize("check_id", CHECK_IDS)
+def test_no_heading_is_left_empty(check_id: str) -> None:
+    lines = [line.strip() for line in check_of_id(check_id).page.splitlines() if line.strip(" -=")]
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if headings_of(line):
+            assert following, f"nothing stands under {line!r}"
+            assert not headings_of(following), f"nothing stands under {line!r}"
+
+
+@pytest.mark.parametrize("check_id", CHECK_IDS)
+def test_it_has_its_test_file(check_id: str) -> None:
+    assert (TESTS / f"test_{stem_of(check_id)}.py").is_file()
+
+
+@pytest.mark.parametrize("check_id", CHECK_IDS)
+def test_it_has_three_faulty_and_two_healthy_cases(check_id: str) -> None:
+    folder = TESTS / "cases" / check_id.replace(".", "_")
+    assert len(list(folder.glob("faulty*.py"))) >= 3
+    assert len(list(folder.glob("healthy*.py"))) >= 2
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
+def test_the_page_says_what_the_docstring_says(path: Path) -> None:
+    assert path.is_file(), "run: .venv/bin/python docs/make_pages.py"
+    assert path.read_text(encoding="utf-8") == pages()[path], "run: .venv/bin/python docs/make_pages.py"
+
+
+def test_no_page_is_left_of_a_check_that_is_gone() -> None:
+    assert {path.name for path in FOLDER.glob("*.md")} == {path.name for path in pages()}
