@@ -19,10 +19,10 @@ $(SETUP_DONE): pyproject.toml
 
 # The broken script must be found out (exit code 1), the healthy one must pass (exit code 0).
 demo: setup
-	@echo '== a classifier that applies softmax before a loss that has its own'
+	@echo '$$ trueline diagnose examples/digits_softmax_loss.py'
 	@$(BIN)/trueline diagnose examples/digits_softmax_loss.py; test $$? -eq 1
 	@echo
-	@echo '== the same classifier, healthy'
+	@echo '$$ trueline diagnose examples/digits_mlp.py'
 	@$(BIN)/trueline diagnose examples/digits_mlp.py
 
 test: setup

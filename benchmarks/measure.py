@@ -11,21 +11,30 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from conditions import CONDITIONS, Condition
 
 WORKLOADS = Path(__file__).parent / "workloads"
-# The conditions that only give a scale run in every third round: they need less precision than the one with a limit.
-SCALE = {"hooks", "plain again"}
+# The conditions that only give a scale need less precision than the one with a limit: they run every second or third round.
+EVERY = {"plain again": 2, "hooks": 3}
 
 
-def time_block(condition: Condition, most_steps: int | None) -> list[float]:
-    """Seconds of each step of one block (one epoch, or its first steps)."""
+class Block(TypedDict):
+    """One epoch, or its first steps, under one condition."""
+
+    seconds: list[float]
+    """Wall time of each step."""
+    cpu: float
+    """CPU time of the whole block, all threads."""
+
+
+def time_block(condition: Condition, most_steps: int | None) -> Block:
     condition.enter_block()
     seconds = []
     steps = itertools.islice(condition.steps(), most_steps)
+    cpu = time.process_time()
     last = time.perf_counter()
     for _ in steps:
         now = time.perf_counter()
@@ -34,7 +43,7 @@ def time_block(condition: Condition, most_steps: int | None) -> list[float]:
     condition.leave_block()
     # Writing that was put off until the block ended belongs to its last step.
     seconds[-1] += time.perf_counter() - last
-    return seconds
+    return Block(seconds=seconds, cpu=time.process_time() - cpu)
 
 
 def bytes_in(folder: Path) -> int:
@@ -62,10 +71,10 @@ def measure(workload: str, names: list[str], rounds: int, most_steps: int | None
     time_block(conditions["plain"], most_steps)
     originals = patched_names()
     conditions |= {name: CONDITIONS[name](script, folder / name) for name in names if name != "plain"}
-    blocks: dict[str, dict[int, list[float]]] = {name: {} for name in conditions}
+    blocks: dict[str, dict[int, Block]] = {name: {} for name in conditions}
     left_behind: set[str] = set()
     for number in range(rounds):
-        order = [name for name in conditions if name not in SCALE or number % 3 == 0]
+        order = [name for name in conditions if number % EVERY.get(name, 1) == 0]
         # Every other round goes backwards: what drifts over time, or follows from the order, cancels.
         for name in order if number % 2 == 0 else reversed(order):
             if name == "plain":
@@ -83,7 +92,7 @@ def measure(workload: str, names: list[str], rounds: int, most_steps: int | None
             name: {
                 "start_up": conditions[name].start_up,
                 "bytes": bytes_in(folder / name) if (folder / name).exists() else 0,
-                "blocks": {str(number): seconds for number, seconds in blocks[name].items()},
+                "blocks": {str(number): block for number, block in blocks[name].items()},
             }
             for name in conditions
         },

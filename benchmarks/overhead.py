@@ -107,6 +107,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", choices=[workload.name for workload in WORKLOADS], help="measure these workloads only"
     )
+    parser.add_argument("--threads", type=int, help="threads of torch; its default if not given")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
     parser.add_argument(
         "--quick", action="store_true", help="a few steps of each, to see that it works; the figures mean nothing"
@@ -117,6 +118,9 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> None:
     options = parse_arguments()
+    if options.threads:
+        # Inherited by every process that is started below.
+        os.environ["OMP_NUM_THREADS"] = str(options.threads)
     rows: list[Cost] = []
     threads, torch_version = 0, ""
     peers_python = python_with_msprobe() if options.peers else None
@@ -126,12 +130,15 @@ def main() -> None:
         print(f"measuring {workload.name} …", file=sys.stderr)
         conditions = ["trueline", "hooks", "plain again"]
         most_steps = 3 if options.quick else None
-        measured = times(sys.executable, workload.name, conditions, 2 if options.quick else workload.rounds, most_steps)
+        measured = times(
+            sys.executable, workload.name, conditions, 2 if options.quick else workload.rounds, most_steps, options.threads
+        )
         threads, torch_version = measured["threads"], measured["torch"]
         rows += [cost(measured, name, workload.limit if name == "trueline" else None) for name in conditions]
         if peers_python:
             rounds, steps = (1, 3) if options.quick else (workload.peer_rounds, workload.peer_steps)
-            rows.append(cost(times(peers_python, workload.name, ["msprobe"], rounds, steps), "msprobe", None))
+            measured = times(peers_python, workload.name, ["msprobe"], rounds, steps)
+            rows.append(cost(measured, "msprobe", None))
     written_steps = 100 if options.quick else MOST_BYTES_STEPS
     written = bytes_of_steps(written_steps)
     show(rows, written, written_steps, threads, torch_version)

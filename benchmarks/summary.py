@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 WHOLE_RUN = 300
+CONTROL = "plain again"
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,10 @@ class Cost:
     """Quartiles of the same."""
     mean: float
     """Total time over total time of the same blocks: the steps that are sampled in full weigh in it as they are."""
+    cpu: float
+    """As `mean`, in CPU time, which other processes on the machine disturb less."""
     whole: float
-    """The same over the first steps (up to 300) from the very first one on, start-up of the sampling included."""
+    """As `mean` over the first steps (up to 300) from the very first one on, start-up of the sampling included."""
     whole_steps: int
     first_ms: float
     """Median time of the first three steps, which are always sampled in full."""
@@ -35,25 +38,32 @@ class Cost:
     steps: int
     bytes_per_step: float
 
+    noise: float
+    """How far the second plain instance was from 1, in median or mean: the error of the method."""
+
     @property
     def result(self) -> str:
         if self.limit is None:
             return ""
+        if self.noise > self.limit - 1:
+            return "unclear"
         return "pass" if max(self.median, self.mean) <= self.limit else "FAIL"
 
 
 def cost(times: dict[str, Any], condition: str, limit: float | None) -> Cost:
     measured = times["conditions"][condition]
-    blocks: dict[str, list[float]] = measured["blocks"]
-    plain: dict[str, list[float]] = times["conditions"]["plain"]["blocks"]
-    pairs = [(sum(blocks[number]), sum(plain[number])) for number in blocks]
-    # With a single pair there is nothing to leave out.
-    steady = pairs[1:] or pairs
-    ratios = [mine / theirs for mine, theirs in steady]
+    blocks: dict[str, Any] = measured["blocks"]
+    plain: dict[str, Any] = times["conditions"]["plain"]["blocks"]
+    # The first pair counts in the whole run only. With a single pair there is nothing to leave out.
+    steady = list(blocks)[1:] or list(blocks)
+    ratios = [sum(blocks[number]["seconds"]) / sum(plain[number]["seconds"]) for number in steady]
     low, _, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else (ratios[0],) * 3
-    steps = [second for seconds in blocks.values() for second in seconds]
-    plain_steps = [second for number in blocks for second in plain[number]]
+    steps = _steps(blocks, list(blocks))
+    plain_steps = _steps(plain, list(blocks))
     whole = min(WHOLE_RUN, len(steps))
+    control = None
+    if limit is not None and CONTROL in times["conditions"]:
+        control = cost(times, CONTROL, None)
     return Cost(
         workload=times["workload"],
         condition=condition,
@@ -62,14 +72,20 @@ def cost(times: dict[str, Any], condition: str, limit: float | None) -> Cost:
         median=statistics.median(ratios),
         low=low,
         high=high,
-        mean=sum(mine for mine, _ in steady) / sum(theirs for _, theirs in steady),
+        mean=sum(_steps(blocks, steady)) / sum(_steps(plain, steady)),
+        cpu=sum(blocks[number]["cpu"] for number in steady) / sum(plain[number]["cpu"] for number in steady),
         whole=sum(steps[:whole]) / sum(plain_steps[:whole]),
         whole_steps=whole,
         first_ms=1000 * statistics.median(steps[:3]),
         start_up=measured["start_up"],
         steps=len(steps),
         bytes_per_step=measured["bytes"] / len(steps),
+        noise=max(abs(control.median - 1), abs(control.mean - 1)) if control else 0.0,
     )
+
+
+def _steps(blocks: dict[str, Any], numbers: list[str]) -> list[float]:
+    return [second for number in numbers for second in blocks[number]["seconds"]]
 
 
 HEADINGS = (
@@ -80,6 +96,7 @@ HEADINGS = (
     "median",
     "quartiles",
     "mean",
+    "cpu",
     "whole run",
     "first ms",
     "bytes/step",
@@ -96,6 +113,7 @@ def cells(row: Cost) -> tuple[str, ...]:
         f"{row.median:.3f}×",
         f"{row.low:.3f}–{row.high:.3f}",
         f"{row.mean:.3f}×",
+        f"{row.cpu:.3f}×",
         f"{row.whole:.3f}×",
         f"{row.first_ms:.2f}",
         f"{row.bytes_per_step:,.0f}" if row.bytes_per_step else "–",
@@ -106,7 +124,7 @@ def cells(row: Cost) -> tuple[str, ...]:
 def table(rows: list[Cost]) -> str:
     lines = [HEADINGS, *(cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
-    left = {0, 2, 10}
+    left = {0, 2, len(HEADINGS) - 1}
 
     def aligned(line: tuple[str, ...]) -> str:
         return "  ".join(

@@ -6,36 +6,23 @@ with the docstrings, so they cannot drift apart.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from trueline.checks import Check, registry
-from trueline.checks.base import PAGE_HEADINGS
 
 FOLDER = Path(__file__).parent / "checks"
+_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
 def page_of(check: Check) -> str:
-    """The Markdown page of a check: its docstring with the title and the headings marked as such."""
-    _, *body = check.page.splitlines()
-    lines = [f"# {check.id} {check.title}"]
-    for number, line in enumerate(body):
-        heading = heading_of(line)
-        underlined = number > 0 and heading_of(body[number - 1]) is not None and set(line.strip()) <= {"-", "="} and line.strip()
-        if heading is not None:
-            lines.append(f"## {heading}")
-        elif not underlined:
-            lines.append(line.rstrip())
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def heading_of(line: str) -> str | None:
-    """The heading that a line of a docstring is, whatever it is marked with."""
-    bare = line.strip().lstrip("#").strip().rstrip(":")
-    return bare if bare in PAGE_HEADINGS else None
+    """The Markdown page of a check: its docstring under a title with its id."""
+    body = check.page.partition("\n")[2].strip()
+    return f"# {check.id} {check.title}\n\n" + _HEADING.sub(r"## \1\n", body) + "\n"
 
 
 def headings_of(page: str) -> list[str]:
-    return [heading for heading in map(heading_of, page.splitlines()) if heading is not None]
+    return _HEADING.findall(page)
 
 
 def index_of(checks: list[Check]) -> str:

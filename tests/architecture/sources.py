@@ -20,11 +20,16 @@ def module_of(path: Path) -> str:
 
 
 def imports_of(path: Path) -> list[tuple[int, str]]:
-    """Every module that a file imports, at the top or inside a function, with the line."""
+    """Every module that a file imports, at the top or inside a function, with the line.
+
+    `import trueline` counts as what is then taken from it: `trueline.record`.
+    """
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
+            found += [(node.lineno, alias.name) for alias in node.names if alias.name != "trueline"]
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "trueline":
+            found.append((node.lineno, f"trueline.{node.attr}"))
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:

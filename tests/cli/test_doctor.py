@@ -43,7 +43,9 @@ def test_folder_on_a_file_system_that_takes_no_files() -> None:
         (None, None, None, None),
     ],
 )
-def test_versions_that_do_not_go_together(numpy: str | None, mindspore: str | None, pyarrow: str | None, advised: str | None) -> None:
+def test_versions_that_do_not_go_together(
+    numpy: str | None, mindspore: str | None, pyarrow: str | None, advised: str | None
+) -> None:
     points = list(_traps(numpy, mindspore, pyarrow))
     assert [advised in point.advice for point in points if advised] == ([True] if advised else [])
     assert bool(points) == bool(advised)

@@ -17,9 +17,9 @@ def test_summary_of_a_run(tmp_path: Path) -> None:
     shown = trueline("show", "first", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     for words in (
-        "train.py --lr 0.1", "finished", "torch 2.13.0", "4, 10 ms each", "SGD (train.py:30)",
-        "0.1 (step 0) → 0.05 (step 2)", "TensorDataset", "SequentialSampler", "train.py:25",
-        "fc1 Linear", "2080", "train.py:10", "4.24",
+        "train.py --lr 0.1", "finished", "torch 2.13.0", "4, 10 ms each", "lr 0.05, momentum 0.9", "train.py:30",
+        "0.1 (step 0) → 0.05 (step 2)", "TensorDataset", "1797 samples, batches of 32, SequentialSampler", "train.py:25",
+        "fc1 Linear", "2080", "line 10", "Lines are of train.py", "4.24",
     ):  # fmt: skip
         assert words in shown.stdout
     assert "Events" not in shown.stdout
@@ -68,3 +68,11 @@ def test_80_columns(tmp_path: Path) -> None:
     build_run(tmp_path / RUNS / "first", [2.3, 2.2])
     lines = trueline("show", "first", "--steps", "2", "--events", cwd=tmp_path, COLUMNS="80").stdout.splitlines()
     assert max(len(line) for line in lines) <= 80
+
+
+def test_every_optimizer_has_its_own_curve(tmp_path: Path) -> None:
+    second: list[Row] = [(step, step * 10 + 9, 2, 9.5, 0.5, 1, 0.01, 0.0, 0, 1, None, 4, 0) for step in (1, 3)]
+    build_run(tmp_path / RUNS / "first", [2.0] * 4, rows={"optimizer": [(2, "Adam", 6)], "step": second})
+    shown = trueline("show", "first", cwd=tmp_path).stdout
+    assert "Loss of SGD (train.py:30)" in shown
+    assert "Loss of Adam (train.py:43)" in shown

@@ -16,7 +16,9 @@ from trueline.store import Run
 
 
 def _finding(conclusion: Conclusion, check_id: str = "cg.04") -> Finding:
-    return Finding(check_id, "Wrong loss", conclusion, "Softmax before the loss.", 0.9, location=Location("train.py", 42))
+    return Finding(
+        check_id, "Wrong loss", conclusion, "Softmax before the loss. It hurts.", 0.9, location=Location("train.py", 42)
+    )
 
 
 def _diagnose(directory: Path, *findings: Finding) -> Diagnosis:

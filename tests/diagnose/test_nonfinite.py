@@ -78,3 +78,14 @@ def test_weights_spoilt_by_the_update_before(tmp_path: Path) -> None:
     found = _first(build_run(tmp_path / "run", [2.3, 2.2, math.nan], rows=rows))
     assert found is not None
     assert (found.step, found.phase, found.module, str(found.location)) == (1, "update", "fc2", "train.py:43")
+
+
+def test_line_that_computes_the_loss_when_it_was_traced_before(tmp_path: Path) -> None:
+    rows = {
+        "location": [(9, "train.py", 41, "<module>", "loss = (net(x) - y).square().mean()")],
+        "op": [(4, 0, "mean", None, 9, "[]", "[]", "{}", 1)],
+        "event": [(5, 0, "backward", None, 3, 2.3, '{"of": "o4"}')],
+    }
+    found = _first(build_run(tmp_path / "run", [2.3, math.inf], rows=rows))
+    assert found is not None
+    assert (found.step, found.phase, str(found.location)) == (1, "forward", "train.py:41")

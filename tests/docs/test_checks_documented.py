@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,8 @@ def test_the_docstring_has_the_six_headings_in_order(check_id: str) -> None:
 
 @pytest.mark.parametrize("check_id", CHECK_IDS)
 def test_no_heading_is_left_empty(check_id: str) -> None:
-    lines = [line.strip() for line in check_of_id(check_id).page.splitlines() if line.strip(" -=")]
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        if headings_of(line):
-            assert following, f"nothing stands under {line!r}"
-            assert not headings_of(following), f"nothing stands under {line!r}"
+    _, *sections = re.split(r"^## .+$", check_of_id(check_id).page, flags=re.MULTILINE)
+    assert all(section.strip() for section in sections)
 
 
 @pytest.mark.parametrize("check_id", CHECK_IDS)
@@ -57,3 +55,9 @@ def test_the_page_says_what_the_docstring_says(path: Path) -> None:
 
 def test_no_page_is_left_of_a_check_that_is_gone() -> None:
     assert {path.name for path in FOLDER.glob("*.md")} == {path.name for path in pages()}
+
+
+@pytest.mark.parametrize("check_id", CHECK_IDS)
+def test_the_readme_names_it(check_id: str) -> None:
+    readme = (FOLDER.parent.parent / "README.md").read_text(encoding="utf-8")
+    assert f"| [{check_id}](docs/checks/{check_id}.md) | {check_of_id(check_id).title} |" in readme

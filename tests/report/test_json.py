@@ -18,7 +18,9 @@ LOCATION = Location("train.py", 42, "head.fc", "main", "loss = F.cross_entropy(o
 
 def _diagnosis(**values: Any) -> Diagnosis:
     evidence = [Evidence("Rows sum to 1.", values, 3, LOCATION)]
-    problem = Finding("cg.04", "Wrong loss", Conclusion.PROBLEM_FOUND, "Softmax twice.", 0.97, None, evidence, LOCATION, "Drop it.", "-")
+    problem = Finding(
+        "cg.04", "Wrong loss", Conclusion.PROBLEM_FOUND, "Softmax twice.", 0.97, None, evidence, LOCATION, "Drop it.", "-"
+    )
     passed = Finding("dp.03", "Not shuffled", Conclusion.NO_PROBLEM, "Shuffled.", 0.9)
     nonfinite = NonFinite(7, "forward", "blocks.3.mlp", "log", Location("net.py", 31))
     return Diagnosis("run-1", Verdict("problem_found", "cg.04", "Wrong loss."), [passed, problem], nonfinite=nonfinite)

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from builders import build_run
 from rich.console import Console
 
@@ -53,7 +54,7 @@ def test_verdict_comes_first_with_line_reason_and_fix(tmp_path: Path) -> None:
         "97 %",
         "2 steps",
         "dp.03",
-        "no problem",
+        "✓ no problem",
         "✗ problem found",
         "trueline check run -v",
     ]
@@ -70,7 +71,9 @@ def test_evidence_values_and_limits_on_request(tmp_path: Path) -> None:
 
 def test_it_fits_in_80_columns_and_is_plain_when_piped(tmp_path: Path) -> None:
     long_place = Location("a/folder/with/a/long/name/and/another/train_the_model.py", 1042)
-    wide = Finding("tr.01", "Gradients are not cleared at the right place", Conclusion.PROBLEM_FOUND, "x " * 90, 0.5, location=long_place)
+    wide = Finding(
+        "tr.01", "Gradients are not cleared at the right place", Conclusion.PROBLEM_FOUND, "x " * 90, 0.5, location=long_place
+    )
     text = _report(build_run(tmp_path / "run", [2.3]), PASSED, PROBLEM, wide, verbose=True)
     assert max(len(line) for line in text.splitlines()) <= 80
     assert "\x1b" not in text
@@ -84,7 +87,9 @@ def test_script_that_failed_is_said_to_have(tmp_path: Path) -> None:
 
 
 def test_inconclusive_says_why(tmp_path: Path) -> None:
-    text = _report(build_run(tmp_path / "run"), Finding("dp.03", "Not shuffled", Conclusion.NOT_CHECKED, "Not checked: no batches"))
+    text = _report(
+        build_run(tmp_path / "run"), Finding("dp.03", "Not shuffled", Conclusion.NOT_CHECKED, "Not checked: no batches")
+    )
     assert "Inconclusive" in text.splitlines()[0]
     assert "never trained" in text
 
@@ -93,3 +98,10 @@ def test_consequence_is_told_from_the_cause(tmp_path: Path) -> None:
     follower = Finding("cg.02", "Wrong freezing", Conclusion.PROBLEM_FOUND, "No gradient.", 0.99)
     text = _report(build_run(tmp_path / "run", [2.3]), follower, PROBLEM)
     assert "follows from cg.04" in text
+
+
+def test_evidence_that_repeats_itself_is_said_once(tmp_path: Path) -> None:
+    evidence = [Evidence(f"The rows of its input sum to {total}.") for total in (1.001, 0.999)]
+    text = _report(build_run(tmp_path / "run", [2.3]), msgspec.structs.replace(PROBLEM, evidence=evidence))
+    assert text.count("The rows of its input sum") == 1
+    assert "1.001" in text

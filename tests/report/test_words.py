@@ -21,7 +21,9 @@ def test_number(value: Any, words: str) -> None:
     assert number(value) == words
 
 
-@pytest.mark.parametrize(("share", "words"), [(0, "0 %"), (0.001, "<1 %"), (0.256, "26 %"), (0.999, ">99 %"), (1, "100 %"), (None, "–")])
+@pytest.mark.parametrize(
+    ("share", "words"), [(0, "0 %"), (0.001, "<1 %"), (0.256, "26 %"), (0.999, ">99 %"), (1, "100 %"), (None, "–")]
+)
 def test_percent_never_rounds_to_none_or_all(share: float | None, words: str) -> None:
     assert percent(share) == words
 

@@ -17,6 +17,7 @@ from time import perf_counter
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from trueline.record import Recorder
+from trueline.record.patches import Patches
 
 # The package whose import brings an adapter in, and the adapter's package.
 FRAMEWORKS = {"torch": "trueline.adapters.pytorch"}
@@ -51,10 +52,13 @@ def adapter_for(framework: str, recorder: Recorder) -> Adapter:
 
 
 class Watch:
-    """A part of an adapter: has a recorder."""
+    """A part of an adapter that tells the recorder what it sees."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
+
+    def install(self, patches: Patches) -> None:
+        """Replace what has to be replaced to see it."""
 
 
 def guarded(method: Callable[..., Any]) -> Callable[..., Any]:

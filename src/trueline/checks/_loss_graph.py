@@ -164,8 +164,9 @@ def batch_softmax_by_hand(trace: Trace) -> Fault | None:
 
 def constant_loss(trace: Trace) -> Fault | None:
     """Backward passes that start from a leaf: no gradient can reach the model from there."""
-    cut_off = [event for event in trace.backwards if _is_cut_off(event)]
-    if not cut_off or len(cut_off) < len(trace.backwards):
+    looked_at = [event for event in trace.backwards if event.detail]
+    cut_off = [event for event in looked_at if _is_cut_off(event)]
+    if not cut_off or len(cut_off) < len(looked_at):
         return None
     event = cut_off[0]
     cut = _last_cut(trace, event)
@@ -177,7 +178,7 @@ def constant_loss(trace: Trace) -> Fault | None:
         0.97,
         [
             Evidence(
-                f"All {len(cut_off)} backward passes start from a leaf tensor (autograd function: {event.detail.get('function')}).",
+                f"All {len(cut_off)} backward passes that were looked at start from a leaf tensor (autograd function: {event.detail.get('function')}).",
                 {"backwards": len(cut_off), "leaf": event.detail.get("leaf"), "value": event.value},
                 event.step,
                 event.location,

@@ -157,9 +157,10 @@ def nll_without_log(trace: Trace, loss: LossCall) -> Fault | None:
         )
     if any(is_in(part, LOG_LIKE) for part in trace.region(start, SHAPE_ONLY | ELEMENTWISE)):
         return None
-    high, rows = loss.input.get("max"), loss.input.get("row_logsumexp")
+    high: float | None = loss.input.get("max")
+    rows: list[float] = [row for row in loss.input.get("row_logsumexp") or [] if row is not None]
     impossible = high is not None and high > LOG_ROUNDING
-    unnormalised = bool(rows) and all(isinstance(row, int | float) for row in rows) and max(map(abs, rows)) > 2 * LOG_ROUNDING
+    unnormalised = len(rows) == 2 and max(map(abs, rows)) > 2 * LOG_ROUNDING
     if not (impossible or (start is not None and unnormalised)):
         return None
     return Fault(
@@ -287,8 +288,9 @@ def kl_without_log(trace: Trace, loss: LossCall) -> Fault | None:
         return None
     op = _behind(trace, loss)
     low, high, log_target = loss.target.get("min"), loss.target.get("max"), bool(loss.settings.get("log_target"))
-    if _holds_probabilities(loss):
-        where = line_of(trace.run, op) if op is not None and plain(op.name) == "softmax" else loss.location
+    by_softmax = op is not None and plain(op.name) == "softmax"
+    if _holds_probabilities(loss) or by_softmax:
+        where = line_of(trace.run, op) if op is not None and by_softmax else loss.location
         return Fault(
             "KL divergence is given probabilities as its input, which must be log-probabilities.",
             0.98,

@@ -13,7 +13,7 @@ from functools import cached_property
 import msgspec
 
 from trueline.checks._event_order import EventOrder
-from trueline.model import Batch, RootCall, Step
+from trueline.model import Batch, Location, RootCall, Step
 from trueline.store import Run
 
 _MOST = 0.5
@@ -41,6 +41,7 @@ class CallRoles:
         self.order = EventOrder(run, "backward", "zero_grad", "optimizer_step")
         self.calls = [call for call in run.root_calls if not call.loss and call.module in run.modules]
         self.batches: dict[int, Batch] = {batch.seq: batch for batch in run.batches}
+        self._evaluations: dict[int, list[Stretch]] = {}
         self._feeding = {call.fed_by for call in self.calls if call.grad and call.fed_by is not None}
 
     @cached_property
@@ -123,11 +124,11 @@ class CallRoles:
 
     def evaluations(self, family: int) -> list[Stretch]:
         """The stretches of calls that evaluate a trained family, after its first training step."""
-        training = self.training.get(family, [])
-        if not training:
-            return []
-        found = self._without_gradients(family, training) + self._with_gradients(family, training)
-        return sorted(found, key=lambda stretch: stretch.calls[0].seq)
+        if family not in self._evaluations:
+            training = self.training.get(family, [])
+            found = self._without_gradients(family, training) + self._with_gradients(family, training) if training else []
+            self._evaluations[family] = sorted(found, key=lambda stretch: stretch.calls[0].seq)
+        return self._evaluations[family]
 
     def _without_gradients(self, family: int, training: list[TrainingCall]) -> list[Stretch]:
         stretches: list[list[RootCall]] = []
@@ -146,7 +147,7 @@ class CallRoles:
             stretches.append(open_calls)
         own = [[call for call in calls if self.family(call) == family and call.seq not in self._feeding] for calls in stretches]
         near = [[call for call in calls if not self._of_adjacent_step(call, training)] for calls in own]
-        return self._plausible(family, [Stretch(calls) for calls in near if calls], training)
+        return self._plausible([Stretch(calls) for calls in near if calls], training)
 
     def _trains_between(self, start: int, end: int) -> bool:
         return self.order.any_between("backward", start, end) or self.order.any_between("optimizer_step", start, end)
@@ -165,31 +166,41 @@ class CallRoles:
         loader = self.loader_of(call)
         return loader is not None and all(loader not in loaders for loaders in self.training_loaders.values())
 
-    def _plausible(self, family: int, stretches: list[Stretch], training: list[TrainingCall]) -> list[Stretch]:
-        every_step = len(stretches) > 1 and len(stretches) >= _MOST * len(training)
-        kept = []
-        fixed = self._repeat(stretches)
-        several = len(self.training) > 1 and len({trained.step.optimizer for calls in self.training.values() for trained in calls}) > 1
+    def _plausible(self, stretches: list[Stretch], training: list[TrainingCall]) -> list[Stretch]:
+        """Leave out the lines that are called at most of the steps on ever new samples: they are part of the step."""
+        first_calls: dict[Location | None, list[RootCall]] = defaultdict(list)
         for stretch in stretches:
-            if every_step and not fixed:
-                continue
-            calls = [call for call in stretch.calls if not self._serves_training(call, several)]
-            if calls:
-                kept.append(Stretch(calls))
-        return kept
+            for line, call in {call.location: call for call in reversed(stretch.calls)}.items():
+                first_calls[line].append(call)
+        of_the_step = {
+            line
+            for line, calls in first_calls.items()
+            if len(calls) > 1 and len(calls) >= _MOST * len(training) and not self._repeat(calls)
+        }
+        kept = [
+            [call for call in stretch.calls if call.location not in of_the_step and not self._serves_training(call)]
+            for stretch in stretches
+        ]
+        return [Stretch(calls) for calls in kept if calls]
 
-    def _repeat(self, stretches: list[Stretch]) -> bool:
-        """Whether the stretches look at the same samples again and again, as a validation set is looked at."""
-        first = [self._samples(stretch.calls[0]) for stretch in stretches]
-        return all(first) and len(set(first)) <= _MOST * len(first)
+    @cached_property
+    def _models_compete(self) -> bool:
+        """Whether several models are trained by optimizers of their own, as in a GAN."""
+        optimizers = {trained.step.optimizer for calls in self.training.values() for trained in calls}
+        return len(self.training) > 1 and len(optimizers) > 1
 
-    def _serves_training(self, call: RootCall, several: bool) -> bool:
+    def _repeat(self, calls: list[RootCall]) -> bool:
+        """Whether calls look at the same samples again and again, as a validation set is looked at."""
+        samples = [self._samples(call) for call in calls]
+        return all(samples) and len(set(samples)) <= _MOST * len(samples)
+
+    def _serves_training(self, call: RootCall) -> bool:
         """Hand-made batches of samples that are trained on at another time (acting in an environment, a look at the training
         data), or that one of several competing models is fed without targets (pictures drawn from a generator)."""
         batch = self._batch(call)
         if batch is not None and batch.loader is not None:
             return False
-        if several and (batch is None or batch.targets is None):
+        if self._models_compete and (batch is None or batch.targets is None):
             return True
         samples = set(batch.fingerprints) if batch else set()
         return bool(samples) and len(samples & self._training_samples) > _MOST * len(samples)
@@ -224,7 +235,7 @@ class CallRoles:
                 found.append([call])
             previous = call
         several_batches = [calls for calls in found if self._is_evaluation(calls)]
-        return self._plausible(family, [Stretch(calls) for calls in several_batches], training)
+        return self._plausible([Stretch(calls) for calls in several_batches], training)
 
     def _is_evaluation(self, calls: list[RootCall]) -> bool:
         """One call of a foreign loader's batch may be a second input of a training step; two batches in a row are not."""

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.model import Batch, Loader, Location, RootCall
+from trueline.model import Batch, Event, Loader, Location, RootCall
 from trueline.store import Run
 
 
@@ -56,10 +56,10 @@ class Source(msgspec.Struct, frozen=True):
 
     @property
     def takes_sequences(self) -> bool:
-        """Whether a sample is a series of vectors or of whole numbers."""
+        """Whether a sample is a series of vectors or of whole numbers. Square ones are taken for pictures."""
         first = self.fields[0] if self.fields else {}
         shape, dtype = first.get("shape", []), str(first.get("dtype", ""))
-        return len(shape) == 3 or (len(shape) == 2 and shape[1] > 1 and "int" in dtype)
+        return (len(shape) == 3 and shape[1] != shape[2]) or (len(shape) == 2 and shape[1] > 1 and "int" in dtype)
 
 
 def training_sources(run: Run) -> list[Source]:
@@ -91,14 +91,14 @@ def _trained(run: Run) -> list[tuple[Batch, RootCall]]:
     found: dict[int, tuple[Batch, RootCall]] = {}
     waiting: list[tuple[Batch, RootCall]] = []
     calls = [call for call in run.root_calls if call.grad and not call.loss and call.module in run.modules]
-    happenings = sorted([*calls, *run.events_of("backward")], key=lambda happening: happening.seq)
-    for happening in happenings:
+    happenings: list[RootCall | Event] = [*calls, *run.events_of("backward")]
+    for happening in sorted(happenings, key=lambda one: one.seq):
         if isinstance(happening, RootCall):
             if happening.batch in batches:
                 waiting.append((batches[happening.batch], happening))
         elif waiting:
             last = _source_key(run, *waiting[-1])
-            counts = Counter(_source_key(run, *pair) for pair in dict((pair[0].seq, pair) for pair in waiting).values())
+            counts = Counter(_source_key(run, *pair) for pair in {pair[0].seq: pair for pair in waiting}.values())
             for pair in waiting:
                 key = _source_key(run, *pair)
                 if key == last or counts[key] == 1:

@@ -137,7 +137,7 @@ def _evaluation_in_training_mode(roles: CallRoles, family: int) -> Finding | Non
         confidence=0.93 if roles.loader_of(first) is not None else 0.9,
         evidence=evidence,
         location=first.location,
-        fix=f"Call `{name}.eval()` before the evaluation that calls the model at {first.location}, and `{name}.train()` after it.",
+        fix=f"Call `{name}.eval()` before the evaluation at {first.location}, and `{name}.train()` before training goes on.",
         limits="One evaluation call in training mode would have been seen.",
     )
 
@@ -164,13 +164,10 @@ def _mc_dropout(roles: CallRoles, wrong: list[RootCall], calls: int) -> Finding:
 
 
 def _switches(roles: CallRoles, family: int) -> list[Event]:
-    """The calls of train() and eval() on the family's root modules."""
+    """The calls of train() and eval() on the family's root modules, and those on modules that had never been called yet."""
     modules, family_of = roles.run.modules, roles.family_of_root
-    return [
-        event
-        for event in roles.run.events_of("mode")
-        if event.subject in modules and not modules[event.subject].path and family_of.get(event.subject) == family
-    ]
+    known = [(event, modules.get(event.subject or -1)) for event in roles.run.events_of("mode")]
+    return [event for event, module in known if module is None or (not module.path and family_of.get(module.id) == family)]
 
 
 def _training_in_eval_mode(roles: CallRoles, family: int) -> Finding | None:
@@ -231,8 +228,10 @@ def _dropout_that_ignores_the_mode(roles: CallRoles, functional: list[Event]) ->
     active: list[tuple[Event, RootCall]] = []
     for event in functional:
         position = bisect_right(starts, event.seq)
-        if event.value and position and not roles.calls[position - 1].training:
-            active.append((event, roles.calls[position - 1]))
+        call = roles.calls[position - 1]
+        # With dropout modules switched on the call may be one of theirs, which is another finding.
+        if event.value and position and not call.training and not call.dropout_active:
+            active.append((event, call))
     if not active:
         return None
     event, call = active[0]

@@ -61,6 +61,7 @@ _UNEVEN = 2.0
 _BARELY_MOVED = 0.25
 _ALIKE = 0.01
 _FEWEST_BATCHES = 3
+_FEWEST_VALUES = 32
 _EPOCHS_TESTED = 5
 # More classes than this in whole-number series are a vocabulary, not categories.
 _MOST_CATEGORIES = 20
@@ -203,22 +204,23 @@ def _judge_same_order(run: Run, source: Source, epochs: list[Epoch], same: Evide
         return item.not_applicable(f"{sampler} gives the same order in every epoch: an order made on purpose.", evidence=[same])
     if source.target_kind == "class" and not _may_be_a_series(source, epochs):
         return _problem_same_order(run, source, same, 0.85)
-    if source.takes_sequences:
-        return item.not_applicable("The samples are series, whose order carries meaning: they need no shuffle.", evidence=[same])
+    if _depends_on_neighbours(source, epochs[0]):
+        return item.not_applicable("The samples are (or look like) series, whose order carries meaning.", evidence=[same])
     if source.target_kind != "value":
         return item.not_checked(
-            "the order is the same in every epoch, but without one target per sample it cannot be told whether the samples depend "
-            "on their neighbours, as in a time series."
-        )
-    labels = epochs[0].labels
-    alike = 0.0 if labels is None or len(labels) < 32 else neighbours_are_alike(labels)
-    if alike < _ALIKE:
-        return item.not_applicable(
-            "Consecutive samples resemble each other, as in a time series, whose order carries meaning.", evidence=[same]
+            "the order is the same in every epoch, but without one target per sample it cannot be told whether the samples "
+            "depend on their neighbours, as in a time series."
         )
     if source.loader is None or source.loader.sampler != "SequentialSampler":
-        return item.not_checked("the order is the same in every epoch, but who chose it cannot be told without a sequential loader.")
+        return item.not_checked("the order is the same in every epoch, but no sequential loader shows that nobody chose it.")
     return _problem_same_order(run, source, same, 0.7)
+
+
+def _depends_on_neighbours(source: Source, epoch: Epoch) -> bool:
+    """Whether samples are series, or have values that resemble those of the next sample."""
+    if source.takes_sequences or source.target_kind != "value":
+        return source.takes_sequences
+    return epoch.labels is None or len(epoch.labels) < _FEWEST_VALUES or neighbours_are_alike(epoch.labels) < _ALIKE
 
 
 def _problem_same_order(run: Run, source: Source, same: Evidence, confidence: float) -> Finding:
@@ -240,7 +242,8 @@ def _seed_of_every_epoch(run: Run, source: Source) -> Event | None:
     """A line that sets the same seed once per epoch, while the loader would have shuffled."""
     if source.loader is None or source.loader.sampler not in ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler"):
         return None
-    seeds = [event for event in run.events_of("seed") if event.location]
+    others = ("numpy", "random")
+    seeds = [event for event in run.events_of("seed") if event.location and event.detail.get("library") not in others]
     lines = Counter(event.location for event in seeds)
     often = [event for event in seeds if lines[event.location] >= len(source.epochs)]
     return often[0] if often else None
@@ -248,7 +251,7 @@ def _seed_of_every_epoch(run: Run, source: Source) -> Event | None:
 
 def _fix(run: Run, source: Source, *, same_order: bool) -> str:
     if source.loader is None:
-        return "Draw a new order at the start of each epoch: `order = torch.randperm(len(x))`, then take `x[order[i:i + batch_size]]`."
+        return "Draw a new order at the start of each epoch, `order = torch.randperm(len(x))`, and take `x[order[i:i + size]]`."
     if source.loader.sampler == "DistributedSampler":
         return "Call `sampler.set_epoch(epoch)` at the start of each epoch (and keep `shuffle=True` in the sampler)."
     if source.loader.sampler == _STREAM:
@@ -276,8 +279,8 @@ def _barely_moved(source: Source, epochs: list[Epoch]) -> Finding | None:
         confidence=0.75,
         evidence=[
             Evidence(
-                f"Mean distance of {move.mean:.1f} places, {move.ratio:.3f} of that of a full shuffle (p = {max(move.p, 1e-300):.1g}), "
-                f"over {len(complete)} pairs of epochs.",
+                f"Mean distance of {move.mean:.1f} places, {move.ratio:.3f} of that of a full shuffle "
+                f"(p = {max(move.p, 1e-300):.1g}), over {len(complete)} pairs of epochs.",
                 {"mean": move.mean, "ratio": move.ratio, "p": move.p},
             ),
             *_evidence_of_loader(source),
@@ -295,7 +298,7 @@ def _nothing_found(source: Source, epochs: list[Epoch]) -> Finding:
         if test is None or test.p >= _CHANCE:
             return item.no_problem(
                 f"The order of the training samples changes from epoch to epoch ({len(epochs)} compared).",
-                limits=_limits_of(test) if test else "An equal order in two epochs would have been seen; the labels are not known.",
+                limits=_limits_of(test) if test else "An equal order in two epochs would have been seen; no class labels known.",
                 evidence=[_evidence_of(test, 1)] if test else [],
                 confidence=0.95,
             )
@@ -305,8 +308,8 @@ def _nothing_found(source: Source, epochs: list[Epoch]) -> Finding:
     if test.p < _CHANCE:
         return item.not_applicable("The labels come unevenly, from batches that never return or that a sampler arranged.")
     return item.no_problem(
-        f"The labels of the one epoch seen come in random order (chi-square {test.ratio:.2f} times its random mean).",
-        limits=f"{_limits_of(test)} With one epoch the order of epochs could not be compared.",
+        f"The labels of the {test.samples} samples come in random order (chi-square {test.ratio:.2f} times its random mean).",
+        limits=f"{_limits_of(test)} No second epoch was seen to compare it with.",
         evidence=[_evidence_of(test, 1)],
         confidence=0.8,
     )

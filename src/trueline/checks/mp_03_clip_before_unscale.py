@@ -53,10 +53,11 @@ _SAME_FACTOR = 0.01
 
 
 class _Clip(msgspec.Struct, frozen=True):
-    """One clip of gradients that were scaled by `scale` at that moment; `backward` is the pass that made them."""
+    """One clip of gradients that were scaled by `scale` at that moment (None: it lives on a device and was not read);
+    `backward` is the pass that made them."""
 
     event: Event
-    scale: float
+    scale: float | None
     backward: Event
 
     @property
@@ -74,7 +75,7 @@ class _Clip(msgspec.Struct, frozen=True):
     @property
     def wrongly_cut(self) -> bool:
         """Whether it cut gradients whose true norm lies below the limit."""
-        if self.event.value is None or self.limit is None or self.event.detail.get("kind") == "value":
+        if self.event.value is None or self.limit is None or not self.scale or self.event.detail.get("kind") == "value":
             return False
         return self.cut and self.event.value / self.scale <= self.limit
 
@@ -97,22 +98,22 @@ def conclude(run: Run) -> Finding:
 
 def _clips_of_scaled_gradients(run: Run) -> list[_Clip]:
     found = []
-    waiting: list[float] = []  # scales of losses that were scaled and not yet propagated back
-    scale: float | None = None  # of the gradients that are there now
+    waiting: list[float | None] = []  # scales of losses that were scaled and not yet propagated back
+    scale: float | None = None
     backward: Event | None = None
-    unscaled = False
+    unscaled = True
     for event in run.events_of(*_EVENTS):
         if event.kind == "scale":
-            waiting.append(event.value if event.value is not None else 1.0)
+            waiting.append(event.value)
         elif event.kind == "backward":
-            scale = waiting.pop() if waiting else None
-            backward, unscaled = event, False
+            unscaled = not waiting
+            scale, backward = (waiting.pop(), event) if waiting else (None, None)
         elif event.kind in ("unscale", "scaler_step"):
             unscaled = True
         elif event.kind == "optimizer_step":
             unscaled = True
             waiting.clear()
-        elif scale is not None and backward is not None and not unscaled:
+        elif backward is not None and not unscaled:
             found.append(_Clip(event, scale, backward))
     return found
 
@@ -125,9 +126,8 @@ def _judge(scaled: list[_Clip], clips: int) -> Finding:
         )
     scaled = [clip for clip in scaled if clip.scale != 1.0]
     if _limit_follows_scale(scaled):
-        first = scaled[0]
         return item.no_problem(
-            f"Gradients are clipped while scaled, and the limit is scaled too ({first.limit:g} at a scale of {first.scale:g}).",
+            f"Gradients are clipped while scaled, and the limit is scaled too ({scaled[0].limit:g}).",
             limits="A limit that does not follow the scale would have been seen.",
         )
     cut = [clip for clip in scaled if clip.cut]
@@ -149,9 +149,9 @@ def _judge(scaled: list[_Clip], clips: int) -> Finding:
             )
         )
     where = f" at line {first.backward.location.line}" if first.backward.location else ""
+    scale = "of unknown size" if first.scale is None else f"{first.scale:g}"
     return item.problem(
-        f"Gradients are clipped while they are still multiplied by the loss scale ({first.scale:g}): "
-        f"{len(cut)} of {clips} clips.",
+        f"Gradients are clipped while they are still multiplied by the loss scale ({scale}): {len(cut)} of {clips} clips.",
         confidence=0.98,
         evidence=evidence,
         location=first.event.location,
@@ -168,18 +168,20 @@ def _limit_follows_scale(scaled: list[_Clip]) -> bool:
         return False
     if min(known) >= _SCALED_LIMIT:
         return True
-    ratios = [limit / clip.scale for limit, clip in zip(known, scaled, strict=True)]
-    return len(set(known)) > 1 and max(ratios) - min(ratios) <= _SAME_FACTOR * max(ratios)
+    ratios = [limit / clip.scale for limit, clip in zip(known, scaled, strict=True) if clip.scale]
+    return len(set(known)) > 1 and len(ratios) == len(known) and max(ratios) - min(ratios) <= _SAME_FACTOR * max(ratios)
 
 
 def _evidence_of(clip: _Clip) -> Evidence:
-    norm, limit = clip.event.value, clip.limit
-    values = {"scale": clip.scale, "limit": limit, "norm": norm, "true_norm": None if norm is None else norm / clip.scale}
-    text = f"Step {clip.event.step}: clip between the backward pass and unscaling, at a scale of {clip.scale:g}"
-    if limit is not None:
-        text += f"; the limit {limit:g} is {limit / clip.scale:.2g} for the true gradients"
-    if norm is not None:
-        text += f"; the norm was {norm:.4g}, in truth {norm / clip.scale:.4g}"
+    norm, limit, scale = clip.event.value, clip.limit, clip.scale
+    values = {"scale": scale, "limit": limit, "norm": norm, "true_norm": norm / scale if norm is not None and scale else None}
+    text = f"Step {clip.event.step}: clip between the backward pass and unscaling"
+    if scale is not None:
+        text += f", at a scale of {scale:g}"
+    if limit is not None and scale:
+        text += f"; the limit {limit:g} is {limit / scale:.2g} for the true gradients"
+    if norm is not None and scale:
+        text += f"; the norm was {norm:.4g}, in truth {norm / scale:.4g}"
     return Evidence(f"{text}.", values, clip.event.step, clip.event.location)
 
 

@@ -76,20 +76,21 @@ def conclude(run: Run) -> Finding:
 
 def _nothing_found(steps_of: dict[int, list[Step]]) -> Finding:
     known = {optimizer: [step for step in steps if step.cleared is not None] for optimizer, steps in steps_of.items()}
-    if min(len(steps) for steps in known.values()) < _FEWEST_STEPS:
-        fewest = min(len(steps) for steps in steps_of.values())
+    told = [optimizer for optimizer, steps in known.items() if len(steps) >= _FEWEST_STEPS]
+    if not told:
         return item.not_checked(
-            "whether gradients are cleared shows from the third step of an optimizer on; "
-            f"one of the {len(steps_of)} optimizers made {fewest} steps of which the recorder could tell."
+            "the state of the gradients before the backward pass is known for fewer than two steps after an optimizer's first "
+            "(a short run, or an optimizer that makes its backward passes in a closure)."
         )
-    counted = [step for steps in known.values() for step in steps]
+    counted = [step for optimizer in told for step in known[optimizer]]
+    rest = f" Of {len(known) - len(told)} of {len(known)} optimizers nothing is known." if len(told) < len(known) else ""
     several = sum(step.backwards > 1 for steps in steps_of.values() for step in steps)
     accumulation = f" {several} steps had several backward passes with a clean start: accumulation, or several losses."
     return item.no_problem(
         f"Gradients started from nothing at {sum(bool(step.cleared) for step in counted)} of {len(counted)} steps after the "
         f"first.{accumulation if several else ''}",
         limits="Gradients carried over at more than half of an optimizer's steps, or cleared right before most of its steps, "
-        "would have been seen.",
+        f"would have been seen.{rest}",
         confidence=0.95,
     )
 

@@ -34,7 +34,7 @@ class Progress:
 
     def __enter__(self) -> Self:
         if self._terminal:
-            words = f"Recording {self._command} (Ctrl-C stops it; what was recorded is still checked)"
+            words = f"Recording {self._command} (Ctrl-C ends the script, not the diagnosis)"
             output_console(stderr=True).print(Text(words, style="dim"), soft_wrap=True)
             self._write(_SAVE_TITLE if self._in_title else "")
         return self

@@ -47,6 +47,16 @@ def _share(ctx: click.Context, parameter: click.Parameter, value: str) -> float:
     return share
 
 
+def _steps(ctx: click.Context, parameter: click.Parameter, value: str | None) -> frozenset[int]:
+    steps: set[int] = set()
+    for part in filter(None, (value or "").split(",")):
+        first, _, last = part.partition("-")
+        if not first.strip().isdigit() or (last and not last.strip().isdigit()):
+            raise click.BadParameter(f"Expected step numbers such as 0,10-12. Received {value!r}.")
+        steps.update(range(int(first), int(last or first) + 1))
+    return frozenset(steps)
+
+
 @click.command(
     "run",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
@@ -60,10 +70,13 @@ def _share(ctx: click.Context, parameter: click.Parameter, value: str) -> float:
     show_default=True,
     help="How much of the step time recording may take; the sampling adapts to it.",
 )
+@click.option("--tensors", callback=_steps, metavar="STEPS", help="Keep all tensors of these steps whole, such as 0,10-12.")
 @click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-def command(name: str | None, budget: float, as_module: bool, script: str, args: tuple[str, ...]) -> Launch:
+def command(
+    name: str | None, budget: float, tensors: frozenset[int], as_module: bool, script: str, args: tuple[str, ...]
+) -> Launch:
     """Run SCRIPT ARGS... as python would, and record it.
 
     Output, exit code and traceback are the script's own. Options of Trueline come before SCRIPT.
@@ -75,4 +88,4 @@ def command(name: str | None, budget: float, as_module: bool, script: str, args:
         sys.exit(1)
     except OSError as problem:
         raise TruelineError(f"{script} cannot be read ({problem.strerror}). Give a readable Python script.") from problem
-    return Launch(program, Recording(program.name, [script, *args], name=name, script=script, budget=budget))
+    return Launch(program, Recording(program.name, [script, *args], name=name, script=script, budget=budget, kept_steps=tensors))

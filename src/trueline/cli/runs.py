@@ -19,6 +19,7 @@ from trueline.report.console import output_console
 from trueline.report.words import many, number, seconds, size
 from trueline.store import delete_run, find_run, list_runs, runs_folder, size_of
 
+_WIDTH_OF_NUMBERS = 50
 _STYLES = {"finished": "green", "running": "cyan"}
 
 
@@ -83,13 +84,17 @@ def _list() -> None:
     table.add_column("status", no_wrap=True)
     for name in ("steps", "last loss", "time", "size"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("command", overflow="ellipsis", no_wrap=True)
+    # Names are there to be copied: the command gives way to them.
+    room = console.width - max(len(directory.name) for directory, _ in runs) - _WIDTH_OF_NUMBERS
+    if room >= 8:
+        table.add_column("command", overflow="ellipsis", no_wrap=True, max_width=room)
     for directory, info in runs:
         count, loss = last_step(directory) or (0, None)
-        table.add_row(
+        cells = [
             directory.name, Text(info.status, style=_STYLES.get(info.status, "yellow")), number(count), number(loss),
             seconds(info.seconds), size(size_of(directory)), shlex.join(info.command),
-        )  # fmt: skip
+        ]  # fmt: skip
+        table.add_row(*cells[: len(table.columns)])
     console.print(table)
 
 

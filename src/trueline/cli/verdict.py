@@ -38,9 +38,10 @@ def report_run(directory: Path, *, json_target: str | None, verbose: bool) -> in
     run = Run(directory)
     try:
         diagnosis = _checked(run)
+        # The document first: whoever closes the pipe of the report early must not lose it.
+        _write_json(diagnosis, run.info, json_target)
         if json_target != STANDARD_OUTPUT:
             print_report(output_console(), diagnosis, run, verbose=verbose)
-        _write_json(diagnosis, run.info, json_target)
         return exit_code(diagnosis, run)
     finally:
         run.close()

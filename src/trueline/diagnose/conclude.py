@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from trueline.checks import registry
 from trueline.diagnose.nonfinite import first_nonfinite
 from trueline.diagnose.rank import cause_of, mark_consequences
@@ -33,8 +35,8 @@ def diagnose_nothing(run_name: str, reason: str) -> Diagnosis:
 
 
 def headline_of(cause: Finding) -> str:
-    """Title, summary and line of the cause in one sentence."""
-    summary = cause.summary.strip().rstrip(".")
+    """Title, first sentence of the summary, and line of the cause."""
+    summary = re.split(r"(?<=[.:;])\s+(?=[A-Z])", cause.summary.strip())[0].rstrip(".:;")
     where = "" if cause.location is None or str(cause.location) in summary else f" ({cause.location})"
     return f"{cause.title}: {summary}{where}."
 

@@ -50,8 +50,7 @@ def _in_forward(run: Run, step: Step) -> NonFinite:
     )
     if call is not None:
         return NonFinite(step.id, "forward", None, call.kind, call.location)
-    location = _line_of_event(run, "backward", step.id) or next((call.location for call in reversed(calls)), None)
-    return NonFinite(step.id, "forward", None, None, location)
+    return NonFinite(step.id, "forward", None, None, _line_of_loss(run, step.id) or _line_of_event(run, "backward", step.id))
 
 
 def _in_backward(run: Run, step: Step) -> NonFinite:
@@ -78,6 +77,14 @@ def _nonfinite_stats(run: Run, role: str, step: int) -> list[TensorStat]:
             elif stat.step == step and (stat.nan or stat.subject not in harmless):
                 found.append(stat)
     return found
+
+
+def _line_of_loss(run: Run, step: int) -> Location | None:
+    """Where the value that this step's backward pass started from is computed, as seen at a step that was traced."""
+    backward = _line_of_event(run, "backward", step)
+    operations = {f"o{op.seq}": op for op in run.ops}
+    traced = [operations.get(event.detail.get("of") or "") for event in run.events_of("backward") if event.location == backward]
+    return next((op.location for op in traced if op is not None), None)
 
 
 def _line_of_event(run: Run, kind: str, step: int, module: str | None = None) -> Location | None:

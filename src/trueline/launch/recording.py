@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from trueline.model import RunInfo
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 from trueline.record.process import ProcessWatch
-from trueline.store import FORMAT, Writer, create_run_directory, write_info
+from trueline.store import FORMAT, Writer, create_run_directory, write_info, write_tensors
 from trueline.store.format import rank_file
 
 DEFAULT_BUDGET = 0.05
@@ -31,7 +31,16 @@ class Recording:
     directory, and rank 0 describes the run.
     """
 
-    def __init__(self, stem: str, command: list[str], *, name: str | None = None, script: str | None = None, budget: float = DEFAULT_BUDGET) -> None:
+    def __init__(
+        self,
+        stem: str,
+        command: list[str],
+        *,
+        name: str | None = None,
+        script: str | None = None,
+        budget: float = DEFAULT_BUDGET,
+        kept_steps: frozenset[int] = frozenset(),
+    ) -> None:
         self.rank = int(os.environ.get("RANK", "0"))
         self.directory = _rank_directory(stem, name, self.rank)
         self._started = perf_counter()
@@ -49,7 +58,13 @@ class Recording:
             world_size=int(os.environ.get("WORLD_SIZE", "1")),
         )
         self._save()
-        self.recorder = Recorder(lambda: Writer(rank_file(self.directory, self.rank)), str(Path.cwd()), budget)
+        self.recorder = Recorder(
+            lambda: Writer(rank_file(self.directory, self.rank)),
+            str(Path.cwd()),
+            budget,
+            kept_steps=kept_steps,
+            keep_tensors=lambda step, tensors: write_tensors(self.directory, step, self.rank, tensors),
+        )
         self._adapters: list[Adapter] = []
         self._patches = Patches()
         self._process = ProcessWatch(self.recorder)
@@ -58,7 +73,7 @@ class Recording:
     def start(self) -> None:
         self._process.install(self._patches)
         self._hook.install()
-        os.register_at_fork(after_in_child=self._forget)
+        os.register_at_fork(after_in_child=self.recorder.forget)
 
     def _framework_imported(self, framework: str) -> None:
         adapter = adapter_for(framework, self.recorder)
@@ -67,10 +82,6 @@ class Recording:
         self._adapters.append(adapter)
         self.info.frameworks[adapter.name] = adapter.version
         self._save()
-
-    def _forget(self) -> None:
-        """In a forked child: it belongs to the script, not to the recording."""
-        self.recorder.active = False
 
     def pause(self) -> None:
         """Leave the frameworks as they were found, without ending the run."""
@@ -112,12 +123,17 @@ class Recording:
 
 
 @contextmanager
-def record(name: str | None = None, *, budget: float = DEFAULT_BUDGET) -> Iterator[Recording]:
+def record(
+    name: str | None = None, *, budget: float = DEFAULT_BUDGET, tensors: Iterable[int] = ()
+) -> Iterator[Recording]:
     """Record what happens inside of the `with` block, from a notebook or from a script of your own.
 
-    The run is written to `.trueline/runs` (or $TRUELINE_RUNS); check it with `trueline check NAME`.
+    The run is written to `.trueline/runs` (or $TRUELINE_RUNS); check it with `trueline check NAME`. `tensors` are the steps
+    whose tensors are kept whole.
     """
-    recording = Recording("recording", list(sys.argv), name=name, script=sys.argv[0] or None, budget=budget)
+    recording = Recording(
+        "recording", list(sys.argv), name=name, script=sys.argv[0] or None, budget=budget, kept_steps=frozenset(tensors)
+    )
     recording.start()
     try:
         yield recording

@@ -152,7 +152,7 @@ class Event(msgspec.Struct, frozen=True):
     Kinds: `seed`, `load`, `mode` (value 1 train, 0 eval; subject: module), `zero_grad` (subject: optimizer; None for a
     module's zero_grad), `backward` (value: the loss value; detail: see store/schema.sql), `clip` (value: the norm before
     clipping; detail: kind, limit), `scale`, `unscale`, `scaler_step`, `scaler_update` (value: the scale), `optimizer_step`,
-    `scheduler_step`, `functional_dropout` (value 1: active), `gradient_of_gradient`, `file_opened`, `collective`.
+    `scheduler_step`, `functional_dropout` (value 1: active), `gradient_of_gradient`, `file_opened`, `printed`, `collective`.
     """
 
     seq: int

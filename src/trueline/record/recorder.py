@@ -13,7 +13,7 @@ import msgspec
 
 from trueline.record.callsite import CallSites
 from trueline.record.sampling import TRACED_STEPS, Sampling
-from trueline.store import Writer
+from trueline.store import StoredTensor, Writer
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 _MOST_EVENT_DETAILS = 20_000
@@ -31,7 +31,15 @@ class Recorder:
     at which recording failed; every hook of an adapter looks at it first.
     """
 
-    def __init__(self, open_writer: Callable[[], Writer], cwd: str, budget: float) -> None:
+    def __init__(
+        self,
+        open_writer: Callable[[], Writer],
+        cwd: str,
+        budget: float,
+        *,
+        kept_steps: frozenset[int] = frozenset(),
+        keep_tensors: Callable[[int, dict[str, StoredTensor]], None] | None = None,
+    ) -> None:
         self.call_sites = CallSites(cwd)
         self.sampling = Sampling(budget)
         self.active = False
@@ -48,6 +56,9 @@ class Recorder:
         self._rows: dict[str, list[Any]] = {}
         self._late: list[Any] = []
         self._step_started = perf_counter()
+        self._kept_steps = kept_steps
+        self._keep_tensors = keep_tensors
+        self._tensors: dict[str, StoredTensor] = {}
         self._details_left = _MOST_EVENT_DETAILS
 
     def start(self, **meta: str) -> None:
@@ -69,6 +80,14 @@ class Recorder:
         self._step_started = perf_counter()
         self.wait = 0.0
         self.spent = 0.0
+
+    @property
+    def keeps_tensors(self) -> bool:
+        """Whether this step's tensors are wanted whole."""
+        return self.step in self._kept_steps
+
+    def keep_tensor(self, name: str, tensor: StoredTensor) -> None:
+        self._tensors[name] = tensor
 
     def next_seq(self) -> int:
         self._seq += 1
@@ -132,10 +151,16 @@ class Recorder:
         for row in late:
             self.row("step", _with_numbers(row))
         self.commit()
+        if self._tensors and self._keep_tensors is not None:
+            tensors, self._tensors = self._tensors, {}
+            try:
+                self._keep_tensors(self.step, tensors)
+            except Exception as problem:  # noqa: BLE001 - a full disk must not stop the training
+                self.fail(problem)
         ended = perf_counter()
         self.sampling.step_ended(self.step, seconds=ended - self._step_started, spent=self.spent + ended - now, sampled=self.sampled)
         self.step += 1
-        self.sampled = self.sampling.samples(self.step)
+        self.sampled = self.sampling.samples(self.step) or self.step in self._kept_steps
         self.traced = self.step < TRACED_STEPS
         self.sketched = self.sampled and self.sampling.with_sketches(self.step)
         self.spent = 0.0
@@ -168,6 +193,12 @@ class Recorder:
             "what was recorded until then can be checked.",
             file=sys.stderr,
         )
+
+    def forget(self) -> None:
+        """In a forked child: it belongs to the script, not to the recording."""
+        self.active = False
+        if self._writer is not None:
+            self._writer.abandon()
 
     def close(self) -> None:
         """Write what is left and close the rank file."""

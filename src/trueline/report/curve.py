@@ -20,13 +20,14 @@ def draw_curve(
     width: int = 72,
     height: int = 8,
     log: bool | None = None,
-    first: int = 0,
+    ends: tuple[int, int] | None = None,
     ascii_only: bool = False,
 ) -> list[str]:
     """The lines of a plot of one value per step, `width` characters wide with its axis labels.
 
     Many steps share a column: it spans their smallest to their largest value, so spikes are never averaged away. None is
-    a gap; NaN and infinity are marked with × on the axis. `log` is chosen by the range when not given.
+    a gap; NaN and infinity are marked with × on the axis. `log` is chosen by the range when not given. `ends` are the
+    numbers of the first and the last step.
     """
     if not values:
         return ["no values"]
@@ -64,7 +65,7 @@ def draw_curve(
     ]
     axis = "".join(mark if each else dash for each in marked)
     lines.append(" " * (margin - 1) + corner + axis)
-    start, end = str(first), str(first + len(values) - 1)
+    start, end = (str(step) for step in ends or (0, len(values) - 1))
     between = "step" + (" (log scale)" if log else "")
     room = columns - len(start) - len(end)
     footer = start if len(values) == 1 else start + (between.center(room) if room > len(between) else " " * max(1, room)) + end
@@ -95,8 +96,11 @@ def _join(grid: list[list[bool]], start: tuple[int, int], end: tuple[int, int]) 
     """Draw the straight line between two columns' dots; gives the height that it has just before the second."""
     height = start[1]
     for column in range(start[0] + 1, end[0]):
-        height = round(start[1] + (end[1] - start[1]) * (column - start[0]) / (end[0] - start[0]))
-        grid[column][height] = True
+        before, height = height, round(start[1] + (end[1] - start[1]) * (column - start[0]) / (end[0] - start[0]))
+        # Steep lines skip dots; the column takes those between.
+        between = range(before + 1, height + 1) if height > before else range(height, before) if height < before else (height,)
+        for dot in between:
+            grid[column][dot] = True
     return height
 
 

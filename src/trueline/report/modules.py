@@ -24,19 +24,20 @@ def print_modules(console: Console, run: Run, *, every: bool = False) -> None:
     """
     outputs = _latest(run.stats("output"))
     gradients = _latest(run.stats("gradient"))
+    shown = list(run.modules.values()) if every else _down_to_what_fits(list(run.modules.values()))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1), collapse_padding=True)
     table.add_column("module", no_wrap=True)
     table.add_column("weights", justify="right", no_wrap=True)
-    table.add_column("called", overflow="fold")
+    files = {module.called.file for module in shown if module.called}
+    table.add_column("called", overflow="fold", justify="left" if len(files) > 1 else "right")
     narrow = console.width < _WIDTH_FOR_ALL
     columns = ("mean", "std", "zeros", "gradient") if narrow else ("mean", "std", "min", "max", "zeros", "gradient")
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
-    shown = list(run.modules.values()) if every else _down_to_what_fits(list(run.modules.values()))
     for module in shown:
         values = _output_columns(outputs.get(module.id)) | {"gradient": _gradient_norm(run, module, gradients)}
         table.add_row(
-            _label(run, module), _parameter_count(run, module), str(module.called or "–"),
+            _label(run, module), _parameter_count(run, module), _call(module, one_file=len(files) == 1),
             *(values.get(name, "") for name in columns),
         )  # fmt: skip
     sampled = max((stat.step for stat in outputs.values()), default=None)
@@ -47,7 +48,15 @@ def print_modules(console: Console, run: Run, *, every: bool = False) -> None:
         console.print(Text(f" {many(len(run.modules) - len(shown), 'deeper module')} not shown: --modules shows all.", "dim"))
     if sampled is not None:
         words = f"Outputs, and norms of the weights' gradients, when last sampled (step {sampled})."
+        if len(files) == 1:
+            words += f" Lines are of {files.pop()}."
         console.print(Text(f" {words}{' Min and max need a wider terminal.' if narrow else ''}", "dim"))
+
+
+def _call(module: Module, *, one_file: bool) -> str:
+    if module.called is None:
+        return "–"
+    return f"line {module.called.line}" if one_file else str(module.called)
 
 
 def _down_to_what_fits(modules: list[Module]) -> list[Module]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
 
 from rich import box
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -22,18 +25,18 @@ _MOST_CHANGES = 6
 def print_summary(console: Console, run: Run) -> None:
     """Everything but modules, single steps and events."""
     console.print(_header(run))
-    if run.steps:
-        _heading(console, "Loss")
+    for title, steps in _curves(run):
+        _heading(console, title)
         ascii_only = not (console.encoding or "").lower().startswith("utf")
-        losses = [step.loss for step in run.steps]
-        for line in draw_curve(losses, width=console.width - 2, ascii_only=ascii_only):
+        ends = (steps[0].id, steps[-1].id)
+        for line in draw_curve([step.loss for step in steps], width=console.width - 2, ends=ends, ascii_only=ascii_only):
             console.print(Text(f" {line}"), no_wrap=True, crop=True)
     if run.hyperparameters:
         _heading(console, "Hyper-parameters")
-        console.print(_hyperparameters(run))
+        console.print(Padding(_hyperparameters(run), (0, 0, 0, 1), expand=False))
     if run.loaders:
         _heading(console, "Loaders")
-        console.print(_loaders(run))
+        console.print(Padding(_loaders(run), (0, 0, 0, 1), expand=False))
 
 
 def print_steps(console: Console, steps: list[Step]) -> None:
@@ -72,7 +75,7 @@ def _header(run: Run) -> RenderableType:
     rows.add_row("Run", Text(info.name, style="bold cyan"))
     rows.add_row("Command", Text(shlex.join(info.command)))
     rows.add_row("Status", Text(ended, style="yellow") if ended else Text(info.status, style="green"))
-    rows.add_row("Started", f"{info.started} in {info.cwd}")
+    rows.add_row("Started", f"{_local_time(info.started)} in {info.cwd}")
     rows.add_row("With", f"Python {info.python}, {frameworks}, trueline {info.trueline}")
     rows.add_row("Steps", _pace(run))
     if len(run.ranks) > 1:
@@ -81,6 +84,26 @@ def _header(run: Run) -> RenderableType:
     if info.recorder_error:
         rows.add_row("Recorder", Text(info.recorder_error, style="bold red"))
     return rows
+
+
+def _curves(run: Run) -> list[tuple[str, list[Step]]]:
+    """The steps of each optimizer, with a title: several optimizers minimise several losses, which share no curve."""
+    by_optimizer: dict[int | None, list[Step]] = {}
+    for step in run.steps:
+        by_optimizer.setdefault(step.optimizer, []).append(step)
+    if len(by_optimizer) <= 1:
+        return [("Loss", run.steps)] if run.steps else []
+    found = []
+    for key, steps in by_optimizer.items():
+        optimizer = None if key is None else run.optimizers.get(key)
+        owner = f"{optimizer.type} ({_where(optimizer.built)})" if optimizer else "steps without an optimizer"
+        found.append((f"Loss of {owner}", steps))
+    return found
+
+
+def _local_time(moment: str) -> str:
+    """A moment of run.json (kept in UTC) as the clock on the wall showed it."""
+    return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def _pace(run: Run) -> str:
@@ -96,26 +119,24 @@ def _pace(run: Run) -> str:
 
 
 def _hyperparameters(run: Run) -> Table:
-    """The current value of each hyper-parameter, and how it came there."""
-    histories: dict[tuple[int, int, str], list[HyperParameter]] = {}
+    """One row per parameter group with its current values, one per value that changed. Switches that are off are left out."""
+    groups: dict[tuple[int, int], dict[str, list[HyperParameter]]] = {}
     for value in run.hyperparameters:
-        histories.setdefault((value.optimizer, value.group, value.name), []).append(value)
-    several_groups = {optimizer for optimizer, group, _ in histories if group > 0}
-    table = _table("optimizer", "name", "now", "changes")
-    previous = None
-    for (key, group, name), history in histories.items():
+        groups.setdefault((value.optimizer, value.group), {}).setdefault(value.name, []).append(value)
+    rows = _rows()
+    for (key, group), histories in groups.items():
         optimizer = run.optimizers.get(key)
-        owner = f"{optimizer.type if optimizer else key}{f' group {group}' if key in several_groups else ''}"
-        if optimizer and optimizer.built and group == 0:
-            owner += f" ({optimizer.built})"
-        table.add_row("" if owner == previous else owner, name, number(history[-1].value), _changes(history))
-        previous = owner
-    return table
+        owner = f"{optimizer.type if optimizer else key}{f' group {group}' if (key, 1) in groups else ''}"
+        now = {name: history[-1].value for name, history in histories.items()}
+        shown = [f"{name} {number(value)}" for name, value in now.items() if value is not None and value is not False]
+        rows.add_row(owner, Text(", ".join(shown)), _where(optimizer.built) if optimizer and group == 0 else "")
+        for name, history in histories.items():
+            if len(history) > 1:
+                rows.add_row("", Text(f"{name}: {_changes(history)}", style="dim"), "")
+    return rows
 
 
 def _changes(history: list[HyperParameter]) -> str:
-    if len(history) == 1:
-        return ""
     shown = [f"{number(value.value)} (step {value.step})" for value in history]
     if len(shown) > _MOST_CHANGES:
         left_out = len(shown) - _MOST_CHANGES
@@ -124,18 +145,16 @@ def _changes(history: list[HyperParameter]) -> str:
 
 
 def _loaders(run: Run) -> Table:
-    fetched: dict[int, int] = {}
-    for batch in run.batches:
-        if batch.loader is not None:
-            fetched[batch.loader] = fetched.get(batch.loader, 0) + 1
-    table = _table("dataset", "samples", "batch", "sampler", "fetched", "built", "settings")
+    fetched = Counter(batch.loader for batch in run.batches)
+    rows = _rows()
     for loader in run.loaders.values():
-        settings = ", ".join(f"{key}={value}" for key, value in loader.settings.items() if value)
-        table.add_row(
-            loader.dataset, number(loader.length), number(loader.batch_size), loader.sampler or "–",
-            many(fetched.get(loader.id, 0), "batch").replace("batchs", "batches"), _where(loader.built), settings,
-        )  # fmt: skip
-    return table
+        words = ["unknown length" if loader.length is None else many(loader.length, "sample")]
+        if loader.batch_size is not None:
+            words.append(f"batches of {loader.batch_size}")
+        words += [loader.sampler] if loader.sampler else []
+        words += [f"{key}={value}" for key, value in loader.settings.items() if value and key != "batch_sampler"]
+        rows.add_row(loader.dataset, Text(f"{', '.join(words)}; {number(fetched[loader.id])} fetched"), _where(loader.built))
+    return rows
 
 
 def _repeats(events: Iterable[Event]) -> list[tuple[Event, Event, int]]:
@@ -163,6 +182,15 @@ def _where(location: Location | None) -> str:
 def _heading(console: Console, words: str) -> None:
     console.print()
     console.print(Text(words, style="bold"))
+
+
+def _rows() -> Table:
+    """Rows of a name, what is to be said of it, and its line."""
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="cyan", overflow="fold")
+    rows.add_column(overflow="fold")
+    rows.add_column(style="dim", no_wrap=True)
+    return rows
 
 
 def _table(*columns: str, right: int = 0) -> Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -14,7 +16,7 @@ from trueline.model import Conclusion, Diagnosis, Evidence, Finding, Location, R
 from trueline.report.words import MARKS, many, number, percent, seconds
 from trueline.store import Run
 
-_MOST_EVIDENCE_IN_VERDICT = 4
+_MOST_EVIDENCE_IN_VERDICT = 3
 
 
 def print_report(console: Console, diagnosis: Diagnosis, run: Run, *, verbose: bool = False) -> None:
@@ -29,10 +31,9 @@ def print_report(console: Console, diagnosis: Diagnosis, run: Run, *, verbose: b
             console.print(_details(finding))
     else:
         console.print()
-        hint = f"Evidence and limits of every item: trueline check {diagnosis.run} -v"
+        console.print(Text(f" Evidence and limits: trueline check {diagnosis.run} -v", style="dim"), soft_wrap=True)
         if diagnosis.verdict.cause:
-            hint += f"   About {diagnosis.verdict.cause}: trueline explain {diagnosis.verdict.cause}"
-        console.print(Text(hint, style="dim"), soft_wrap=True)
+            console.print(Text(f" About this fault:    trueline explain {diagnosis.verdict.cause}", style="dim"))
 
 
 def _verdict(diagnosis: Diagnosis) -> Panel:
@@ -54,7 +55,7 @@ def _cause(diagnosis: Diagnosis, cause: Finding) -> RenderableType:
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column()
-    for index, evidence in enumerate(cause.evidence[:_MOST_EVIDENCE_IN_VERDICT]):
+    for index, evidence in enumerate(_different(cause.evidence)[:_MOST_EVIDENCE_IN_VERDICT]):
         rows.add_row("Why" if index == 0 else "", Text(evidence.text))
     if cause.fix:
         rows.add_row("Fix", Text(cause.fix, style="green"))
@@ -66,6 +67,11 @@ def _cause(diagnosis: Diagnosis, cause: Finding) -> RenderableType:
         rows.add_row("NaN", Text(sentence_of(diagnosis.nonfinite)))
     parts += [Text(), rows]
     return Group(*parts)
+
+
+def _different(evidence: list[Evidence]) -> list[Evidence]:
+    """Without those that say the same of another step, with other numbers."""
+    return list({re.sub(r"[\d.,]+", "", each.text): each for each in reversed(evidence)}.values())[::-1]
 
 
 def _certainty(finding: Finding) -> str:
@@ -116,19 +122,19 @@ def how_it_ended(info: RunInfo) -> str | None:
 def _checklist(diagnosis: Diagnosis) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=True, padding=(0, 1), collapse_padding=True)
     table.add_column("item", no_wrap=True)
-    table.add_column("what", overflow="fold")
     table.add_column("conclusion", no_wrap=True)
     table.add_column("sure", justify="right", no_wrap=True)
-    table.add_column("where", overflow="fold")
+    table.add_column("what and where", overflow="fold")
     for finding in diagnosis.checklist:
         mark, words, style = MARKS[finding.conclusion]
-        where = Text(str(finding.location), style="cyan") if finding.location else Text()
+        what = Text(finding.title)
+        if finding.location:
+            what.append(f"  {finding.location}", style="cyan")
         if finding.consequence_of:
-            where.append(f"{' ' if finding.location else ''}(follows from {finding.consequence_of})", style="dim")
+            what.append(f"  follows from {finding.consequence_of}", style="dim")
         decided = finding.conclusion in {Conclusion.PROBLEM_FOUND, Conclusion.NO_PROBLEM}
-        table.add_row(
-            finding.id, finding.title, Text(f"{mark} {words}", style=style), percent(finding.confidence) if decided else "", where
-        )
+        sure = percent(finding.confidence) if decided else ""
+        table.add_row(finding.id, Text(f"{mark} {words}", style=style), sure, what)
     return table
 
 

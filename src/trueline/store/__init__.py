@@ -3,18 +3,22 @@
 from trueline.store.format import FORMAT, read_info, write_info
 from trueline.store.reader import Run
 from trueline.store.runs import create_run_directory, delete_run, find_run, list_runs, runs_folder, size_of
+from trueline.store.tensors import StoredTensor, read_tensors, write_tensors
 from trueline.store.writer import Writer
 
 __all__ = [
     "FORMAT",
     "Run",
+    "StoredTensor",
     "Writer",
     "create_run_directory",
     "delete_run",
     "find_run",
     "list_runs",
     "read_info",
+    "read_tensors",
     "runs_folder",
     "size_of",
     "write_info",
+    "write_tensors",
 ]

@@ -70,7 +70,7 @@ class Run:
     @cached_property
     def meta(self) -> dict[str, str]:
         """What the recorder noted of the whole run: `framework`, `framework_version`, `recorder_error` …"""
-        return dict(self._rows("SELECT key, value FROM meta"))  # type: ignore[arg-type]
+        return dict(self._rows("SELECT key, value FROM meta"))
 
     @cached_property
     def _locations(self) -> dict[int, Location]:
@@ -128,7 +128,7 @@ class Run:
             "SELECT optimizer, grp, position, parameter, shape, steps, without_gradient FROM optimizer_parameter "
             "ORDER BY optimizer, grp, position"
         )
-        return [OptimizerParameter(*row[:4], tuple(_json(row[4])), *row[5:]) for row in rows]
+        return [OptimizerParameter(row[0], row[1], row[2], row[3], tuple(_json(row[4])), row[5], row[6]) for row in rows]
 
     @cached_property
     def hyperparameters(self) -> list[HyperParameter]:
@@ -138,7 +138,7 @@ class Run:
     @cached_property
     def loaders(self) -> dict[int, Loader]:
         rows = self._rows("SELECT id, dataset, length, batch_size, sampler, built, settings FROM loader ORDER BY id")
-        return {row[0]: Loader(*row[:5], self._location(row[5]), _json(row[6])) for row in rows}
+        return {row[0]: Loader(row[0], row[1], row[2], row[3], row[4], self._location(row[5]), _json(row[6])) for row in rows}
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -157,7 +157,9 @@ class Run:
     @cached_property
     def events(self) -> list[Event]:
         rows = self._rows("SELECT seq, step, kind, subject, location, value, detail FROM event ORDER BY seq")
-        return [Event(*row[:4], self._location(row[4]), row[5], _json(row[6]) if row[6] else {}) for row in rows]
+        return [
+            Event(row[0], row[1], row[2], row[3], self._location(row[4]), row[5], _json(row[6]) if row[6] else {}) for row in rows
+        ]
 
     def events_of(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event.kind in kinds]
@@ -169,7 +171,10 @@ class Run:
             "batch, fed_by FROM root_call ORDER BY seq"
         )
         return [
-            RootCall(*row[:3], self._location(row[3]), bool(row[4]), bool(row[5]), bool(row[6]), *row[7:])
+            RootCall(
+                row[0], row[1], row[2], self._location(row[3]), bool(row[4]), bool(row[5]), bool(row[6]),
+                row[7], row[8], row[9], row[10], row[11], row[12],
+            )
             for row in rows
         ]  # fmt: skip
 
@@ -180,26 +185,22 @@ class Run:
         )
         fields_of: dict[int | None, list[dict[str, Any]]] = {}
         found = []
-        for *head, fingerprints, targets, target_kind, fields in rows:
-            loader = head[2]
+        for seq, step, loader, epoch, position, wait, size, fingerprints, targets, target_kind, fields in rows:
             if fields is not None:
                 fields_of[loader] = _json(fields)
-            found.append(
-                Batch(
-                    *head,
-                    tuple(np.frombuffer(fingerprints, "<u8").tolist()),
-                    None if targets is None else tuple(np.frombuffer(targets, "<f8").tolist()),
-                    target_kind,
-                    fields_of.get(loader, []),
-                )
-            )
+            hashes = tuple(np.frombuffer(fingerprints, "<u8").tolist())
+            values = None if targets is None else tuple(np.frombuffer(targets, "<f8").tolist())
+            known = fields_of.get(loader, [])
+            found.append(Batch(seq, step, loader, epoch, position, wait, size, hashes, values, target_kind, known))
         return found
 
     @cached_property
     def loss_calls(self) -> list[LossCall]:
         rows = self._rows("SELECT seq, step, kind, location, grad, value, input, target, settings FROM loss_call ORDER BY seq")
         return [
-            LossCall(*row[:3], self._location(row[3]), bool(row[4]), row[5], _json(row[6]), _json(row[7]), _json(row[8]))
+            LossCall(
+                row[0], row[1], row[2], self._location(row[3]), bool(row[4]), row[5], _json(row[6]), _json(row[7]), _json(row[8])
+            )
             for row in rows
         ]
 
@@ -208,7 +209,10 @@ class Run:
         """The traced operations, in the order in which they ran."""
         rows = self._rows("SELECT seq, step, name, module, location, inputs, outputs, settings, used FROM op ORDER BY seq")
         return [
-            Op(*row[:4], self._location(row[4]), _json(row[5]), _json(row[6]), _json(row[7]), bool(row[8])) for row in rows
+            Op(
+                row[0], row[1], row[2], row[3], self._location(row[4]), _json(row[5]), _json(row[6]), _json(row[7]), bool(row[8])
+            )
+            for row in rows
         ]
 
     def stats(self, role: str, subject: int | None = None) -> list[TensorStat]:
@@ -223,28 +227,26 @@ class Run:
             rows = self._rows(query + " AND subject = ? ORDER BY step, rowid", role, subject)
         return [
             TensorStat(
-                *row[:4],
-                tuple(_json(row[4])),
-                *row[5:15],
-                None if row[15] is None else tuple(np.frombuffer(row[15], "<f4").tolist()),
+                row[0], row[1], row[2], row[3], tuple(_json(row[4])), row[5], row[6], row[7], row[8], row[9], row[10], row[11],
+                row[12], row[13], row[14], None if row[15] is None else tuple(np.frombuffer(row[15], "<f4").tolist()),
             )
             for row in rows
-        ]
+        ]  # fmt: skip
 
     @cached_property
     def snapshots(self) -> dict[int, list[Snapshot]]:
         """Snapshots by parameter id, ordered in time."""
         rows = self._rows("SELECT step, parameter, trainable, optimizer, gradient, digest, row_spread FROM snapshot ORDER BY rowid")
         found: dict[int, list[Snapshot]] = {}
-        for step, parameter, trainable, *rest in rows:
-            found.setdefault(parameter, []).append(Snapshot(step, parameter, bool(trainable), *rest))
+        for step, parameter, trainable, optimizer, gradient, digest, spread in rows:
+            found.setdefault(parameter, []).append(Snapshot(step, parameter, bool(trainable), optimizer, gradient, digest, spread))
         return found
 
 
-def _display_name(path: str, root_name: str, several_roots: bool) -> str:
+def _display_name(path: str, root_name: str, several_models: bool) -> str:
     if not path:
         return root_name
-    return f"{root_name}.{path}" if several_roots else path
+    return f"{root_name}.{path}" if several_models else path
 
 
 def _number(value: float | None, *, finite: bool) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,6 +45,11 @@ class Writer:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+
+    def abandon(self) -> None:
+        """In a forked child: never touch the connection again. Closing it there, even when python exits, would take the
+        write-ahead log away from the process that still writes it."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
 
     def close(self) -> None:
         self._connection.close()

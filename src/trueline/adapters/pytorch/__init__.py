@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from trueline.adapters.base import Watch
+from trueline.adapters.pytorch.backward import BackwardWatch
 from trueline.adapters.pytorch.checkpoint import LoadWatch
+from trueline.adapters.pytorch.clipping import ClipWatch
 from trueline.adapters.pytorch.collectives import CollectiveWatch
 from trueline.adapters.pytorch.data import BatchWatch
 from trueline.adapters.pytorch.graph import OpTrace
@@ -14,6 +17,8 @@ from trueline.adapters.pytorch.optimizer import OptimizerWatch
 from trueline.adapters.pytorch.precision import ScalerWatch
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.rng import SeedWatch
+from trueline.adapters.pytorch.schedulers import ScheduleWatch
+from trueline.adapters.pytorch.steps import StepProgress
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 
@@ -30,19 +35,23 @@ class PyTorchAdapter:
         self._registry = Registry(recorder)
         self._trace = OpTrace(recorder, self._registry)
         batches = BatchWatch(recorder, self._registry)
-        self._optimizers = OptimizerWatch(recorder, self._registry, self._trace)
+        progress = StepProgress(recorder)
+        self._optimizers = OptimizerWatch(recorder, self._registry, self._trace, progress)
         self._loads = LoadWatch(recorder, self._registry)
-        self._watches = [
+        self._watches: list[Watch] = [
             ModuleWatch(recorder, self._registry, batches, self._trace),
             batches,
             LossWatch(recorder, batches, self._trace),
             self._optimizers,
-            ScalerWatch(recorder, self._optimizers),
+            BackwardWatch(recorder, self._registry, self._trace, progress, self._optimizers),
+            ClipWatch(recorder, progress),
+            ScheduleWatch(recorder, self._optimizers),
+            ScalerWatch(recorder, self._optimizers, progress),
             self._loads,
             SeedWatch(recorder),
             CollectiveWatch(recorder),
         ]
-        self._optimizers.on_first_step.append(self._loads.training_started)
+        progress.on_first_end.append(self._loads.training_started)
 
     def install(self) -> None:
         for watch in self._watches:

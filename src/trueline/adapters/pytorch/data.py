@@ -36,7 +36,7 @@ class BatchWatch(Watch):
         self._built: WeakIdKeyDictionary = WeakIdKeyDictionary()
         self._epochs: dict[int, int] = {}
         self._sources: WeakIdKeyDictionary = WeakIdKeyDictionary()
-        self._fields: dict[int | None, str] = {}
+        self._layouts: dict[int | None, list[Any]] = {}
         self._fetched: deque[tuple[list[Any], set[int]]] = deque(maxlen=3)
         self._linked: set[int] = set()
         self._direct: tuple[int, tuple[int, ...]] | None = None
@@ -101,9 +101,10 @@ class BatchWatch(Watch):
             return
         number, epoch, position = source
         source[2] += 1
-        row = self._row(number, epoch, position, wait, _fields_of(batch))
+        fields = _fields_of(batch)
+        row = self._row(number, epoch, position, wait, fields)
         if row is not None:
-            tensors = [tensor for _, tensor in _fields_of(batch) if is_plain(tensor)]
+            tensors = [tensor for _, tensor in fields if is_plain(tensor)]
             self._fetched.append((row, {tensor.untyped_storage()._cdata for tensor in tensors}))
             self.traced_tensors = [(row[_SEQ], tensor) for tensor in tensors] if self.recorder.traced else []
             self._direct = None
@@ -121,12 +122,13 @@ class BatchWatch(Watch):
         arrays = [_array(tensor) for name, tensor in sized if name != target and tensor.device.type == "cpu"]
         prints = fingerprints(arrays).astype("<u8").tobytes() if arrays and size else b""
         targets, kind = _targets_of(dict(sized)[target]) if target is not None else (None, None)
-        described = to_json([{"name": name, "shape": list(tensor.shape), "dtype": dtype_name(tensor)} for name, tensor in fields])
-        changed = self._fields.get(loader) != described
-        self._fields[loader] = described
+        layout = [(name, tensor.shape, tensor.dtype) for name, tensor in fields]
+        described = None
+        if self._layouts.get(loader) != layout:
+            self._layouts[loader] = layout
+            described = to_json([{"name": name, "shape": list(part.shape), "dtype": dtype_name(part)} for name, part in fields])
         row = [
-            recorder.next_seq(), recorder.step, loader, epoch, position, wait, size, prints, targets, kind,
-            described if changed else None,
+            recorder.next_seq(), recorder.step, loader, epoch, position, wait, size, prints, targets, kind, described,
         ]  # fmt: skip
         recorder.row("batch", row)
         if recorder.sampled:
@@ -158,12 +160,13 @@ class BatchWatch(Watch):
         if not self._fetched:
             return None
         storages = {tensor.untyped_storage()._cdata for tensor in inputs}
+        row: list[Any]
         for row, own in reversed(self._fetched):
             if own & storages:
                 return row
-        recent = [row for row, _ in self._fetched if row[_STEP] == self.recorder.step or row[_SEQ] not in self._linked]
+        recent: list[list[Any]] = [row for row, _ in self._fetched if row[_STEP] == self.recorder.step or row[_SEQ] not in self._linked]
         same_size = [row for row in recent if row[_SIZE] == inputs[0].shape[0]]
-        waiting = [row for row in same_size if row[_SEQ] not in self._linked]
+        waiting: list[list[Any]] = [row for row in same_size if row[_SEQ] not in self._linked]
         if waiting:
             return waiting[0]
         return same_size[-1] if same_size else None

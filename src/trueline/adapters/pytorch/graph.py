@@ -55,7 +55,7 @@ class OpTrace(Watch):
             if torch.overrides._len_torch_function_stack() > 0:
                 return
             self._mode = _Mode(self)
-            self._mode.__enter__()
+            self._mode.__enter__()  # type: ignore[no-untyped-call]
             self._parked = False
         for batch, tensor in fed:
             if batch is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from threading import get_ident
 from typing import Any
@@ -34,7 +35,7 @@ class ModuleWatch(Watch):
         self._registry = registry
         self._batches = batches
         self._trace = trace
-        self._thread = get_ident()
+        self._thread: int | None = None
         self._inside = False
         self._detailed = False
         self._root_training = False
@@ -59,7 +60,7 @@ class ModuleWatch(Watch):
                 if watch._detailed:
                     return watch._inner_call(module, args, kwargs)
                 return original(module, *args, **kwargs)
-            if not watch.recorder.active or get_ident() != watch._thread:
+            if not watch.recorder.active or not watch._is_training_thread():
                 return original(module, *args, **kwargs)
             return watch._root_call(module, args, kwargs)
 
@@ -68,6 +69,12 @@ class ModuleWatch(Watch):
         self._install_mode(patches)
         self._install_dropout(patches)
         self._install_compile(patches)
+
+    def _is_training_thread(self) -> bool:
+        """The first thread that calls a module is the one that is recorded."""
+        if self._thread is None:
+            self._thread = get_ident()
+        return self._thread == get_ident()
 
     # Construction, modes, functional dropout, compilation
 
@@ -85,8 +92,6 @@ class ModuleWatch(Watch):
     @guarded
     def _built(self, module: nn.Module) -> None:
         """Note the line that builds the module: the first user frame that is not the module's own `__init__`."""
-        import sys
-
         sites = self.recorder.call_sites
         frame = sites.user_frame(sys._getframe(1))
         while frame is not None and frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is module:

@@ -79,4 +79,4 @@ def uses_batch_statistics(module: nn.Module) -> bool:
 
 
 def is_uninitialised(parameter: torch.Tensor) -> bool:
-    return isinstance(parameter, nn.parameter.UninitializedTensorMixin)
+    return nn.parameter.is_lazy(parameter)

@@ -11,6 +11,7 @@ from torch.amp.grad_scaler import GradScaler
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.optimizer import OptimizerWatch
+from trueline.adapters.pytorch.steps import StepProgress
 from trueline.adapters.pytorch.tensors import number
 from trueline.record import Recorder
 from trueline.record.patches import Patches
@@ -19,9 +20,10 @@ from trueline.record.patches import Patches
 class ScalerWatch(Watch):
     """Watches `torch.amp.GradScaler`. A disabled scaler does nothing, and nothing is recorded of it."""
 
-    def __init__(self, recorder: Recorder, optimizers: OptimizerWatch) -> None:
+    def __init__(self, recorder: Recorder, optimizers: OptimizerWatch, progress: StepProgress) -> None:
         super().__init__(recorder)
         self._optimizers = optimizers
+        self._progress = progress
         self._stepping = False
 
     def install(self, patches: Patches) -> None:
@@ -46,7 +48,7 @@ class ScalerWatch(Watch):
         self.recorder.event("scale", value=_scale_of(scaler), location=self.recorder.location())
         if isinstance(outputs, Tensor) and outputs.numel() == 1:
             with torch.no_grad():
-                self._optimizers.unscaled = (weakref.ref(scaled), number(outputs))
+                self._progress.unscaled = (weakref.ref(scaled), number(outputs))
 
     def _watched_unscale(self) -> Any:
         original: Any = GradScaler.unscale_
@@ -95,9 +97,7 @@ class ScalerWatch(Watch):
 
     @guarded
     def _happened(self, kind: str, scaler: Any, optimizer: Any) -> None:
-        subject = None
-        if isinstance(optimizer, torch.optim.Optimizer):
-            subject = self._optimizers.state_of(optimizer).id
+        subject = self._optimizers.id_of(optimizer)
         self.recorder.event(kind, subject=subject, value=_scale_of(scaler), location=self.recorder.location())
 
 

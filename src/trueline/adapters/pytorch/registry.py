@@ -12,7 +12,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from trueline.adapters.base import Watch
 from trueline.adapters.pytorch import kinds
-from trueline.adapters.pytorch.tensors import digest, dtype_name, is_plain, row_spread, sketch, statistics
+from trueline.adapters.pytorch.tensors import digest, dtype_name, is_plain, row_spread, sketch, statistics, stored
 from trueline.record import Recorder, to_json
 
 # Trees below this size are kept until the script ends, so that their final state can be recorded.
@@ -145,6 +145,14 @@ class Registry(Watch):
             )
             self.stat(step, "parameter", number, 0, tensor)
 
+    def sample_gradients(self) -> None:
+        """Record parameters and gradients as they are between the backward pass and the update."""
+        step = self.recorder.step
+        self.snapshot(step, gradients=True)
+        for number, tensor in self.parameters():
+            if tensor.grad is not None and is_plain(tensor.grad):
+                self.stat(step, "gradient", number, 0, tensor.grad)
+
     def stat(self, step: int, role: str, subject: int, position: int, tensor: Tensor) -> tuple[Any, ...]:
         """Measure a tensor and record it; returns the row, for a subject that shares the tensor."""
         numbers = statistics(tensor)
@@ -154,7 +162,20 @@ class Registry(Watch):
             sketch(tensor) if wanted else None,
         )  # fmt: skip
         self.recorder.row("tensor_stat", row)
+        if self.recorder.keeps_tensors and step >= 0:
+            self.recorder.keep_tensor(f"{role}/{self._path_of(role, subject)}/{position}", stored(tensor))
         return row
+
+    def _path_of(self, role: str, subject: int) -> str:
+        if role == "batch":
+            return str(subject)
+        if role in {"parameter", "gradient"}:
+            row = self._parameter_rows[subject]
+            root_name, path = self._module_rows[row[1]][3], row[3]
+        else:
+            row = self._module_rows[subject]
+            root_name, path = row[3], row[2]
+        return f"{root_name}.{path}".rstrip(".")
 
     def finish(self) -> None:
         self.snapshot(self.recorder.step)

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from trueline.record.sketch import BLOCK, BUCKETS, block_sign, block_signs
+from trueline.store import StoredTensor
 
 # Above this share of the mean square in the square of the mean, the quick formula for the variance loses too many digits.
 _CANCELLATION = 0.99
@@ -99,7 +100,13 @@ def sketch(tensor: Tensor) -> bytes:
 def digest(tensor: Tensor) -> str:
     """A hash of the content."""
     raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-    return str(xxhash.xxh3_64_hexdigest(raw.numpy()))
+    return str(xxhash.xxh3_64_hexdigest(raw.numpy().data))
+
+
+def stored(tensor: Tensor) -> StoredTensor:
+    """The tensor whole, as raw bytes."""
+    values = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+    return StoredTensor(dtype_name(tensor), tuple(tensor.shape), values.reshape(-1).view(torch.uint8).numpy())
 
 
 def row_spread(tensor: Tensor) -> float | None:
@@ -116,3 +123,14 @@ def number(tensor: Tensor) -> Any:
     if tensor.device.type == "cpu":
         return float(tensor.detach())
     return tensor.detach().clone()
+
+
+def norm_of(gradients: list[Tensor]) -> Any:
+    """The L2 norm over all of them, with few kernel calls; None when there are none."""
+    dense = [gradient for gradient in gradients if is_plain(gradient)]
+    if not dense:
+        return None
+    norms = list(torch._foreach_norm(dense))
+    if any(norm.dtype is not norms[0].dtype or norm.device != norms[0].device for norm in norms):
+        norms = [norm.to(norms[0].device, torch.float32) for norm in norms]
+    return number(torch.linalg.vector_norm(torch.stack(norms)))

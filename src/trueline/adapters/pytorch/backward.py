@@ -1,0 +1,112 @@
+"""Backward passes: the loss they start from, and what was left in the gradients before them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trueline.adapters.base import Watch, guarded
+from trueline.adapters.pytorch.graph import OpTrace
+from trueline.adapters.pytorch.optimizer import OptimizerWatch
+from trueline.adapters.pytorch.registry import Registry
+from trueline.adapters.pytorch.steps import StepProgress
+from trueline.adapters.pytorch.tensors import number
+from trueline.record import Recorder
+from trueline.record.patches import Patches
+
+# A script that has built an optimizer and still has not stepped it after this many backward passes never will.
+_PATIENCE = 64
+
+
+class BackwardWatch(Watch):
+    """Watches `torch.autograd.backward`, which `Tensor.backward` calls, and `torch.autograd.grad`."""
+
+    def __init__(
+        self, recorder: Recorder, registry: Registry, trace: OpTrace, progress: StepProgress, optimizers: OptimizerWatch
+    ) -> None:
+        super().__init__(recorder)
+        self._registry = registry
+        self._trace = trace
+        self._progress = progress
+        self._optimizers = optimizers
+        self._backwards = 0
+
+    def install(self, patches: Patches) -> None:
+        patches.replace(torch.autograd, "backward", self._watched_backward())
+        patches.replace(torch.autograd, "grad", self._watched_grad())
+
+    def _watched_backward(self) -> Any:
+        original: Any = torch.autograd.backward
+
+        def watched(tensors: Any, *args: Any, **kwargs: Any) -> None:
+            if torch.compiler.is_compiling() or not self.recorder.active:
+                original(tensors, *args, **kwargs)
+                return
+            self._before(tensors, kwargs)
+            original(tensors, *args, **kwargs)
+            self._after()
+
+        return watched
+
+    @guarded
+    def _before(self, tensors: Any, kwargs: Any) -> None:
+        recorder, progress = self.recorder, self._progress
+        loss = tensors if isinstance(tensors, Tensor) else next((part for part in tensors if isinstance(part, Tensor)), None)
+        origin = self._trace.origin(loss) if loss is not None and self._trace.is_on else None
+        self._trace.end()
+        first = progress.backwards == 0 and not progress.inside_optimizer
+        carried = self._optimizers.leftovers() if first else []
+        progress.loss = self._value_of(loss)
+        progress.backwards += 1
+        detail = None
+        if recorder.sampled and loss is not None:
+            detail = {
+                "of": origin,
+                "shape": list(loss.shape),
+                "leaf": loss.is_leaf,
+                "create_graph": bool(kwargs.get("create_graph")),
+                "function": loss.grad_fn.name() if loss.grad_fn is not None else None,
+                "carried": carried,
+            }
+        known = progress.loss if isinstance(progress.loss, float) else None
+        progress.last_backward = recorder.event("backward", value=known, detail=detail, location=recorder.location())
+
+    def _value_of(self, loss: Tensor | None) -> Any:
+        if loss is None or loss.numel() != 1:
+            return None
+        scaled = self._progress.unscaled
+        if scaled is not None and scaled[0]() is loss:
+            return scaled[1]
+        return number(loss)
+
+    @guarded
+    def _after(self) -> None:
+        """Without an optimizer that steps, each backward pass is a step."""
+        progress = self._progress
+        if progress.inside_optimizer or progress.optimizer_has_stepped:
+            return
+        self._backwards += 1
+        if self._optimizers.any_built and self._backwards <= _PATIENCE:
+            return
+        if self.recorder.sampled:
+            with torch.no_grad():
+                self._registry.sample_gradients()
+        progress.end()
+
+    def _watched_grad(self) -> Any:
+        original: Any = torch.autograd.grad
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if not torch.compiler.is_compiling():
+                self._gradient_taken(kwargs)
+            return result
+
+        return watched
+
+    @guarded
+    def _gradient_taken(self, kwargs: Any) -> None:
+        detail = {"create_graph": bool(kwargs.get("create_graph"))}
+        self.recorder.event("gradient_of_gradient", location=self.recorder.location(), detail=detail)

@@ -1,0 +1,163 @@
+"""Layers that stay at their random initial values because they are frozen, and frozen ones that move all the same."""
+
+from __future__ import annotations
+
+import math
+
+from trueline.checks._dataflow import Trace, parent_of
+from trueline.checks._gradient_cuts import scores_layer, takes_trained_values
+from trueline.checks._loss_patterns import Fault
+from trueline.checks._parameters import ParameterHistory, listed
+from trueline.model import Evidence, Module, Parameter
+from trueline.store import Run
+
+LAYERS = frozenset({"linear", "conv", "recurrent", "attention"})
+# Below this share of trainable values in a root, training looks like that of prompts or adapters in a finished network.
+ADAPTER_SHARE = 0.05
+SMALL_SHARE = 0.2
+
+
+def frozen_at_random(history: ParameterHistory, trace: Trace) -> Fault | None:
+    """A frozen layer behind trained ones that holds what its random initialisation put there in this run."""
+    run = history.run
+    if not any("value" in history.gradients(parameter) and history.is_held(parameter) for parameter in history.weights):
+        return None
+    others = {
+        snapshot.digest
+        for parameter in history.weights
+        if not history.always_frozen(parameter)
+        for snapshot in history.snapshots(parameter)
+    }
+    last_layer = scores_layer(trace)
+    found = [
+        parameter
+        for parameter in history.weights
+        if _is_frozen_random_layer(history, parameter, others)
+        and takes_trained_values(trace, parameter)
+        and not _beside_trainable(history, parameter)
+        and not _is_adapter_training(history, parameter.root, head=parameter.id in last_layer)
+    ]
+    if not found:
+        return None
+    heads = [parameter for parameter in found if parameter.id in last_layer]
+    chosen = heads or found
+    module = run.modules[chosen[0].module]
+    where = module.built or module.called
+    what = "the output layer" if heads else "a layer behind trained ones"
+    return Fault(
+        f"{listed(run.modules[parameter.module].name for parameter in chosen)}: {what} is frozen at its random initial values, while the layers "
+        "before it train.",
+        0.92 if heads else 0.75,
+        [
+            Evidence(
+                f"{parameter.name} {list(parameter.shape)} is not trainable, was initialised at random at {parameter.initialised}, was never "
+                f"loaded, and is unchanged over {len(history.snapshots(parameter))} snapshots.",
+                {"parameter": parameter.name, "snapshots": len(history.snapshots(parameter)), "loaded": False},
+                location=parameter.initialised,
+            )
+            for parameter in chosen[:8]
+        ],
+        None if where is None else where.of_module(module.name),
+        f"Let it learn: for p in {module.name}.parameters(): p.requires_grad = True, before the optimizer is built; or load its weights first.",
+    )
+
+
+def _is_frozen_random_layer(history: ParameterHistory, parameter: Parameter, others: set[str]) -> bool:
+    """Frozen, of a kind that must learn, with the content of a random initialisation that is nobody else's and never moved."""
+    snapshots = history.snapshots(parameter)
+    return (
+        len(parameter.shape) > 1
+        and history.run.modules[parameter.module].kind in LAYERS
+        and history.always_frozen(parameter)
+        and history.never_moved(parameter)
+        and parameter.loaded is None
+        and _initialised_at_random(parameter)
+        and bool(snapshots[0].row_spread or parameter.shape[0] == 1)
+        and snapshots[0].digest not in others
+    )
+
+
+def _initialised_at_random(parameter: Parameter) -> bool:
+    """Whether the last thing that wrote to it before training was an initialisation, not a copy from elsewhere."""
+    source = parameter.initialised.source or "" if parameter.initialised is not None else None
+    return source is not None and "copy_" not in source
+
+
+def _beside_trainable(history: ParameterHistory, parameter: Parameter) -> bool:
+    """Low-rank adapters and the like: trainable parameters in the same module, or in the module around it beside the layer."""
+    run = history.run
+    parent = parent_of(run, parameter.module)
+    owners = {parameter.module}
+    if parent is not None and run.modules[parent].path and run.modules[parent].kind != "container":
+        owners.add(parent)
+    beside = [other for other in history.weights if other.module in owners and history.always_trainable(other)]
+    if beside:
+        return True
+    return parent is not None and _is_adapter(history, parent)
+
+
+def _is_adapter(history: ParameterHistory, module: int) -> bool:
+    """Whether a module holds a frozen layer and trainable low-rank ones beside it, as adapters written as layers do."""
+    run = history.run
+    children = [child.id for child in run.modules.values() if parent_of(run, child.id) == module]
+    matrices = [p for p in history.weights if p.module in children and len(p.shape) > 1]
+    frozen = [p for p in matrices if history.always_frozen(p)]
+    trainable = [p for p in matrices if history.always_trainable(p)]
+    ranks = {min(p.shape[0], math.prod(p.shape[1:])) for p in trainable}
+    smallest = min((min(p.shape[0], math.prod(p.shape[1:])) for p in frozen), default=0)
+    return len(frozen) == 1 and len(trainable) > 1 and bool(ranks) and max(ranks) < smallest
+
+
+def _is_adapter_training(history: ParameterHistory, root: int, *, head: bool) -> bool:
+    own = [parameter for parameter in history.weights if parameter.root == root]
+    total = sum(math.prod(parameter.shape) for parameter in own)
+    trainable = sum(math.prod(parameter.shape) for parameter in own if history.always_trainable(parameter))
+    adapters = any(_is_adapter(history, module.id) or _has_own_adapter(history, module.id) for module in _of_root(history.run, root))
+    return adapters or trainable < total * (ADAPTER_SHARE if head else SMALL_SHARE)
+
+
+def _has_own_adapter(history: ParameterHistory, module: int) -> bool:
+    """Frozen and trainable matrices as direct parameters of one module."""
+    own = [p for p in history.weights if p.module == module and len(p.shape) > 1]
+    return any(history.always_frozen(p) for p in own) and any(history.always_trainable(p) for p in own)
+
+
+def _of_root(run: Run, root: int) -> list[Module]:
+    return [module for module in run.modules.values() if module.root == root]
+
+
+def moving_while_frozen(history: ParameterHistory) -> Fault | None:
+    """A parameter that is frozen, held by an optimizer, and changes: old gradients, momentum or weight decay move it."""
+    run = history.run
+    found: list[tuple[Parameter, int]] = []
+    for parameter in history.weights:
+        if parameter.loaded is not None:
+            continue
+        snapshots = history.snapshots(parameter)
+        moved = [
+            later.step
+            for before, later in zip(snapshots, snapshots[1:], strict=False)
+            if not before.trainable
+            and not later.trainable
+            and before.optimizer is not None
+            and before.gradient in ("zero", "value")
+            and before.digest != later.digest
+        ]
+        if moved:
+            found.append((parameter, moved[0]))
+    if not found:
+        return None
+    parameter, step = found[0]
+    places = history.held.get(parameter.id, [])
+    optimizer = run.optimizers.get(places[0].optimizer) if places else None
+    where = optimizer.built if optimizer is not None else None
+    name = run.modules[parameter.module].name
+    return Fault(
+        f"{listed(p.name for p, _ in found)} {'is' if len(found) == 1 else 'are'} frozen and still changed by the optimizer, which applies an old "
+        "gradient, momentum or weight decay.",
+        0.85,
+        [Evidence(f"{p.name} is not trainable and its content changed by step {at}.", {"parameter": p.name}, at) for p, at in found[:8]],
+        None if where is None else where.of_module(name),
+        "Build the optimizer from the trainable parameters only ([p for p in model.parameters() if p.requires_grad]), or set p.grad = None when "
+        f"freezing (seen from step {step} on).",
+    )
