@@ -89,7 +89,8 @@ def _finite(loss: float | None) -> bool:
 
 
 def _step_row(number: int, loss: float | None) -> Row:
-    return (number, number * 10 + 9, 1, loss, 0.5, int(_finite(loss)), 0.01, 0.001, int(number == 0), 1, None, 4, 0)
+    kept = "nan" if loss is not None and math.isnan(loss) else loss
+    return (number, number * 10 + 9, 1, kept, 0.5, int(_finite(loss)), 0.01, 0.001, int(number == 0), 1, None, 4, 0)
 
 
 def _backward_row(number: int, loss: float | None) -> Row:

@@ -72,7 +72,8 @@ def assert_found(diagnosis: Diagnosis, check_id: str, path: Path | None = None, 
     """The item found the problem, on the marked line of the case when its path is given, in this module when one is."""
     entry = finding(diagnosis, check_id)
     assert entry["conclusion"] == "problem_found", _told(diagnosis)
-    assert entry["summary"] and entry["evidence"] and entry["fix"] and entry["limits"], entry
+    for part in ("summary", "evidence", "fix", "limits"):
+        assert entry[part], f"{check_id} gives no {part}: {entry}"
     assert entry["confidence"] >= 0.5, entry
     if path is not None:
         assert entry["location"] is not None, entry

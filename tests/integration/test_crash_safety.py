@@ -111,13 +111,16 @@ def test_full_disk(way: Callable[[Path, int], list[str]], kilobytes: int, tmp_pa
     with_trueline = run([*way(runs, kilobytes), *TRUELINE, "run", ENDLESS, "--steps", "1500"], tmp_path, runs)
     assert with_trueline.stdout == without.stdout
     assert with_trueline.returncode == without.returncode == 0, with_trueline.stderr
-    warnings = [line for line in with_trueline.stderr.splitlines() if "can no longer" in line or "cannot" in line]
-    assert len(warnings) == 1, with_trueline.stderr
-    assert "Traceback" not in with_trueline.stderr
-    if kilobytes < 100:
-        return
+    assert without.stderr == ""
+    assert len(with_trueline.stderr.splitlines()) == 1, with_trueline.stderr
+    assert with_trueline.stderr.startswith("trueline: ")
     left = runs if way is limit_file_size else runs.with_name("disk.left")
     left.rename(tmp_path / "runs")
+    if kilobytes < 100:
+        nothing = run([*TRUELINE, "check", "latest"], tmp_path, tmp_path / "runs")
+        assert nothing.returncode == 2
+        assert "Traceback" not in nothing.stderr
+        return
     assert 0 < len(only_run(tmp_path / "runs").steps) < 1500
     assert_usable(tmp_path, 1)
 

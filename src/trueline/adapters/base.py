@@ -69,13 +69,17 @@ def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
         recorder = watch.recorder
         if not recorder.active:
             return None
+        if recorder.busy:
+            return method(watch, *args, **kwargs)
         started = perf_counter()
+        recorder.busy = True
         try:
             return method(watch, *args, **kwargs)
         except Exception as problem:  # noqa: BLE001 - recording must never break training
             recorder.fail(problem)
             return None
         finally:
+            recorder.busy = False
             recorder.spent += perf_counter() - started
 
     return guard

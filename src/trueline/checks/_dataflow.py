@@ -16,9 +16,9 @@ from trueline.store import Run
 # Operations that move or copy values without changing them; clamping keeps what a value means.
 SHAPE_ONLY = frozenset(
     """
-    view reshape view_as reshape_as transpose permute movedim moveaxis swapaxes swapdims t mT T squeeze unsqueeze contiguous flatten
-    unflatten getitem select narrow index_select index slice expand expand_as chunk split unbind clone
-    alias to float double half bfloat16 type cpu cuda type_as clamp clip clamp_min clamp_max identity dropout masked_select gather ravel
+    view reshape view_as reshape_as transpose permute movedim moveaxis swapaxes swapdims t mT T squeeze unsqueeze contiguous
+    flatten unflatten getitem select narrow index_select index slice expand expand_as chunk split unbind clone alias to float
+    double half bfloat16 type cpu cuda type_as clamp clip clamp_min clamp_max identity dropout masked_select gather ravel
     """.split()
 )
 # Operations that move axes or mix the order of values among axes.
@@ -26,8 +26,8 @@ MOVES_AXES = frozenset("transpose permute movedim moveaxis swapaxes swapdims t m
 RESHAPES = frozenset("view reshape view_as reshape_as flatten unflatten".split())
 ELEMENTWISE = frozenset(
     """
-    add sub subtract rsub mul multiply div divide true_divide neg negative pow square sqrt rsqrt abs exp log log1p expm1 log2 log10
-    where maximum minimum lerp addcmul addcdiv reciprocal xlogy radd rmul rpow rdiv truediv rtruediv iadd isub imul itruediv
+    add sub subtract mul multiply div divide true_divide truediv neg negative pow square sqrt rsqrt abs exp log log1p expm1
+    log2 log10 where maximum minimum lerp addcmul addcdiv reciprocal xlogy
     """.split()
 )
 REDUCTIONS = frozenset("mean sum nansum nanmean norm logsumexp max min amax amin median prod std var trace diagonal diag".split())
@@ -170,3 +170,8 @@ def parent_of(run: Run, module: int) -> int | None:
         if other.root == child.root and other.path == path:
             return other.id
     return None
+
+
+def is_within(path: str, outer: str) -> bool:
+    """Whether the module at `path` is the one at `outer` or lies inside of it."""
+    return not outer or path == outer or path.startswith(outer + ".")

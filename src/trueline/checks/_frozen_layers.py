@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from trueline.checks._dataflow import Trace, parent_of
 from trueline.checks._gradient_cuts import scores_layer, takes_trained_values
 from trueline.checks._loss_patterns import Fault
 from trueline.checks._parameters import ParameterHistory, listed
-from trueline.model import Evidence, Module, Parameter
-from trueline.store import Run
+from trueline.model import Evidence, Parameter
 
 LAYERS = frozenset({"linear", "conv", "recurrent", "attention"})
-# Below this share of trainable values in a root, training looks like that of prompts or adapters in a finished network.
+# Below these shares of trainable values in a root most of whose layers are frozen, training looks like that of prompts or
+# adapters in a finished network; a frozen output layer is tolerated only with next to nothing trainable.
 ADAPTER_SHARE = 0.05
 SMALL_SHARE = 0.2
 
@@ -45,12 +46,14 @@ def frozen_at_random(history: ParameterHistory, trace: Trace) -> Fault | None:
     where = module.built or module.called
     what = "the output layer" if heads else "a layer behind trained ones"
     return Fault(
-        f"{listed(run.modules[parameter.module].name for parameter in chosen)}: {what} is frozen at its random initial values, while the layers "
+        f"{listed(run.modules[parameter.module].name for parameter in chosen)}: {what} is frozen at its random initial "
+        "values, while the layers "
         "before it train.",
         0.92 if heads else 0.75,
         [
             Evidence(
-                f"{parameter.name} {list(parameter.shape)} is not trainable, was initialised at random at {parameter.initialised}, was never "
+                f"{parameter.name} {list(parameter.shape)} is not trainable, was initialised at random at "
+                f"{parameter.initialised}, was never "
                 f"loaded, and is unchanged over {len(history.snapshots(parameter))} snapshots.",
                 {"parameter": parameter.name, "snapshots": len(history.snapshots(parameter)), "loaded": False},
                 location=parameter.initialised,
@@ -58,7 +61,8 @@ def frozen_at_random(history: ParameterHistory, trace: Trace) -> Fault | None:
             for parameter in chosen[:8]
         ],
         None if where is None else where.of_module(module.name),
-        f"Let it learn: for p in {module.name}.parameters(): p.requires_grad = True, before the optimizer is built; or load its weights first.",
+        f"Let it learn: for p in {module.name}.parameters(): p.requires_grad = True, before the optimizer is built; or "
+        "load its weights first.",
     )
 
 
@@ -109,21 +113,20 @@ def _is_adapter(history: ParameterHistory, module: int) -> bool:
 
 
 def _is_adapter_training(history: ParameterHistory, root: int, *, head: bool) -> bool:
-    own = [parameter for parameter in history.weights if parameter.root == root]
-    total = sum(math.prod(parameter.shape) for parameter in own)
-    trainable = sum(math.prod(parameter.shape) for parameter in own if history.always_trainable(parameter))
-    adapters = any(_is_adapter(history, module.id) or _has_own_adapter(history, module.id) for module in _of_root(history.run, root))
-    return adapters or trainable < total * (ADAPTER_SHARE if head else SMALL_SHARE)
+    """Whether a root looks like a finished network in which little is trained: adapters, prompts."""
+    modules = [module.id for module in history.run.modules.values() if module.root == root]
+    if any(_is_adapter(history, module) or _has_own_adapter(history, module) for module in modules):
+        return True
+    own = [parameter for parameter in history.weights if parameter.root == root and len(parameter.shape) > 1]
+    trainable = [parameter for parameter in own if history.always_trainable(parameter)]
+    share = sum(math.prod(p.shape) for p in trainable) / max(sum(math.prod(p.shape) for p in own), 1)
+    return 2 * len(trainable) < len(own) and share < (ADAPTER_SHARE if head else SMALL_SHARE)
 
 
 def _has_own_adapter(history: ParameterHistory, module: int) -> bool:
     """Frozen and trainable matrices as direct parameters of one module."""
     own = [p for p in history.weights if p.module == module and len(p.shape) > 1]
     return any(history.always_frozen(p) for p in own) and any(history.always_trainable(p) for p in own)
-
-
-def _of_root(run: Run, root: int) -> list[Module]:
-    return [module for module in run.modules.values() if module.root == root]
 
 
 def moving_while_frozen(history: ParameterHistory) -> Fault | None:
@@ -136,7 +139,7 @@ def moving_while_frozen(history: ParameterHistory) -> Fault | None:
         snapshots = history.snapshots(parameter)
         moved = [
             later.step
-            for before, later in zip(snapshots, snapshots[1:], strict=False)
+            for before, later in pairwise(snapshots)
             if not before.trainable
             and not later.trainable
             and before.optimizer is not None
@@ -153,11 +156,16 @@ def moving_while_frozen(history: ParameterHistory) -> Fault | None:
     where = optimizer.built if optimizer is not None else None
     name = run.modules[parameter.module].name
     return Fault(
-        f"{listed(p.name for p, _ in found)} {'is' if len(found) == 1 else 'are'} frozen and still changed by the optimizer, which applies an old "
+        f"{listed(p.name for p, _ in found)} {'is' if len(found) == 1 else 'are'} frozen and still changed by the "
+        "optimizer, which applies an old "
         "gradient, momentum or weight decay.",
         0.85,
-        [Evidence(f"{p.name} is not trainable and its content changed by step {at}.", {"parameter": p.name}, at) for p, at in found[:8]],
+        [
+            Evidence(f"{p.name} is not trainable and its content changed by step {at}.", {"parameter": p.name}, at)
+            for p, at in found[:8]
+        ],
         None if where is None else where.of_module(name),
-        "Build the optimizer from the trainable parameters only ([p for p in model.parameters() if p.requires_grad]), or set p.grad = None when "
+        "Build the optimizer from the trainable parameters only ([p for p in model.parameters() if p.requires_grad]), "
+        "or set p.grad = None when "
         f"freezing (seen from step {step} on).",
     )

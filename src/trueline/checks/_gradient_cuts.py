@@ -10,6 +10,7 @@ from trueline.checks._dataflow import (
     ZERO_DERIVATIVE,
     Trace,
     is_in,
+    is_within,
     line_of,
     needs_gradient,
     parent_of,
@@ -35,7 +36,7 @@ class Cut(msgspec.Struct, frozen=True):
 
 def find_cut(trace: Trace, parameter: Parameter) -> Cut | None:
     """The cut between a parameter and the loss, when the trace proves that its values reach the loss and its gradient cannot."""
-    uses = trace.users_of_parameter.get(parameter.id, [])
+    uses = [op for op in trace.users_of_parameter.get(parameter.id, []) if not _is_bookkeeping(op)]
     if not uses:
         return _cut_between_roots(trace, parameter)
     reached = trace.descendants(uses)
@@ -44,6 +45,11 @@ def find_cut(trace: Trace, parameter: Parameter) -> Cut | None:
     if cuts:
         return _described(trace, trace.ops[cuts[0]])
     return _round_trip(trace, reached)
+
+
+def _is_bookkeeping(op: Op) -> bool:
+    """Saving and copying weights (state_dict, moving averages) detaches parameters outside of any module's forward."""
+    return op.module is None and plain(op.name) in _EXPLICIT
 
 
 def find_flat_operation(trace: Trace, parameter: Parameter) -> Op | None:
@@ -64,10 +70,12 @@ def _described(trace: Trace, op: Op) -> Cut:
         return Cut(f"by {text} at {where}", f"Remove {text} at {where}.", where, _module_name(trace, op), 0.97)
     if is_in(op, COPIES_VALUES | LEAVES_FRAMEWORK):
         where = line_of(trace.run, op)
-        return Cut(f"by `{name}` at {where}, which copies values only", f"Keep the tensor itself instead of {name} at {where}.", where, _module_name(trace, op), 0.95)  # fmt: skip
+        fix = f"Keep the tensor itself instead of {name} at {where}."
+        return Cut(f"by `{name}` at {where}, which copies values only", fix, where, _module_name(trace, op), 0.95)
     if any(output.get("dtype", "").startswith(("int", "bool", "uint")) for output in op.outputs):
         where = line_of(trace.run, op)
-        return Cut(f"by `{name}` at {where}, which has no derivative", f"Use a differentiable operation instead of {name}.", where, _module_name(trace, op), 0.95)  # fmt: skip
+        fix = f"Use a differentiable operation instead of {name}."
+        return Cut(f"by `{name}` at {where}, which has no derivative", fix, where, _module_name(trace, op), 0.95)
     where, module = _outermost_without_gradient(trace, op)
     return Cut(
         f"because `{module or name}` is computed with gradients switched off at {where}",
@@ -88,8 +96,7 @@ def _outermost_without_gradient(trace: Trace, op: Op) -> tuple[Location | None, 
     where, name, current = line_of(trace.run, op), _module_name(trace, op), op.module
     while current is not None and trace.run.modules[current].path:
         module = trace.run.modules[current]
-        prefix = module.path + "."
-        inside = {m.id for m in trace.run.modules.values() if m.root == module.root and (m.path == module.path or m.path.startswith(prefix))}
+        inside = {m.id for m in trace.run.modules.values() if m.root == module.root and is_within(m.path, module.path)}
         if any(needs_gradient(other) for other in trace.ops.values() if other.module in inside):
             break
         if module.called is not None:
@@ -131,9 +138,8 @@ def _cut_between_roots(trace: Trace, parameter: Parameter) -> Cut | None:
         source = by_seq.get(call.fed_by) if call.fed_by is not None else None
         if source is None or source.grad or not call.grad or call.loss:
             continue
-        module = run.modules[source.module]
-        owner = run.modules[parameter.module]
-        if owner.root == module.root and (not module.path or owner.path == module.path or owner.path.startswith(module.path + ".")):
+        module, owner = run.modules[source.module], run.modules[parameter.module]
+        if owner.root == module.root and is_within(owner.path, module.path):
             where = source.location
             return Cut(
                 f"because `{module.name}` is called with gradients switched off at {where}",

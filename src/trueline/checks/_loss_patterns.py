@@ -1,4 +1,4 @@
-"""What is wrong between the model's output and a loss function of the framework: one function per pattern.
+"""What is wrong between the model's output and a loss function of the framework, by its values: one function per pattern.
 
 Each takes the trace and one loss call that belongs to training, and returns a `Fault` or None.
 """
@@ -6,7 +6,6 @@ Each takes the trace and one loss call that belongs to training, and returns a `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -14,13 +13,13 @@ import msgspec
 from trueline.checks._dataflow import ELEMENTWISE, REDUCTIONS, SHAPE_ONLY, Trace, is_in, line_of, plain, shape_of
 from trueline.model import Evidence, Location, LossCall, Op
 
-NORMALISING = frozenset({"softmax", "log_softmax", "softmin", "gumbel_softmax"})
 LOG_LIKE = frozenset({"log", "log_softmax", "logsigmoid", "log_sigmoid", "log1p", "logsumexp", "xlogy"})
 UNBOUNDED = frozenset(
-    "linear addmm matmul mm bmm bilinear conv1d conv2d conv3d convolution batch_norm layer_norm group_norm relu leaky_relu gelu".split()
+    """
+    linear addmm matmul mm bmm bilinear conv1d conv2d conv3d convolution batch_norm layer_norm group_norm relu leaky_relu gelu
+    """.split()
 )
 ASYMMETRIC = frozenset({"cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"})
-BROADCASTING = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "poisson_nll_loss", "gaussian_nll_loss"})
 # A log-probability is never above 0, and the exponentials of a row sum to 1 (so that their log-sum-exp is 0). These leave
 # room for rounding in float16, and for log(p + eps).
 LOG_ROUNDING = 0.05
@@ -43,10 +42,7 @@ class Fault(msgspec.Struct, frozen=True):
     fix: str
 
 
-Pattern = Callable[[Trace, LossCall], "Fault | None"]
-
-
-def _name(loss: LossCall) -> str:
+def loss_name(loss: LossCall) -> str:
     return LOSS_NAMES.get(loss.kind, loss.kind)
 
 
@@ -65,9 +61,10 @@ def _holds_probabilities(loss: LossCall) -> bool:
     return bool(several_classes and low >= 0 and abs(rows[0] - 1) <= tolerance and abs(rows[1] - 1) <= tolerance)
 
 
-def _values(loss: LossCall) -> Evidence:
-    numbers: dict[str, Any] = {key: loss.input[key] for key in ("shape", "min", "max", "row_sum", "row_logsumexp") if key in loss.input}
-    told = f"The input of the {_name(loss)} (shape {list(loss.input.get('shape') or [])})"
+def values_of(loss: LossCall) -> Evidence:
+    told_of = ("shape", "min", "max", "row_sum", "row_logsumexp")
+    numbers: dict[str, Any] = {key: loss.input[key] for key in told_of if key in loss.input}
+    told = f"The input of the {loss_name(loss)} (shape {list(loss.input.get('shape') or [])})"
     if loss.input.get("min") is not None and loss.input.get("max") is not None:
         told += f" lies between {loss.input['min']:.4g} and {loss.input['max']:.4g}"
     rows = loss.input.get("row_sum")
@@ -76,7 +73,7 @@ def _values(loss: LossCall) -> Evidence:
     return Evidence(told + ".", numbers, loss.step, loss.location)
 
 
-def _made_by(trace: Trace, op: Op, what: str) -> Evidence:
+def made_by(trace: Trace, op: Op, what: str) -> Evidence:
     return Evidence(what, {"operation": plain(op.name), "shape": list(shape_of(op))}, op.step, line_of(trace.run, op))
 
 
@@ -94,7 +91,8 @@ def softmax_before_own_softmax(trace: Trace, loss: LossCall) -> Fault | None:
         log = name == "log_softmax"
         where = line_of(trace.run, op)
         effect = (
-            "Applied twice, log-softmax changes nothing in the values, so the loss is right by luck: NLL loss was meant, or raw scores."
+            "Applied twice, log-softmax changes nothing in the values, so the loss is right by luck: NLL loss was "
+            "meant, or raw scores."
             if log
             else "The loss then takes the probabilities for scores: it can never fall below "
             f"{_floor(loss):.3g}, and its gradients are squeezed."
@@ -102,17 +100,18 @@ def softmax_before_own_softmax(trace: Trace, loss: LossCall) -> Fault | None:
         return Fault(
             f"{'Log-softmax' if log else 'Softmax'} is applied before cross-entropy, which applies its own. {effect}",
             0.6 if log else 0.98,
-            [_made_by(trace, op, f"A {name.replace('_', '-')} makes the input of the loss."), _values(loss)],
+            [made_by(trace, op, f"A {name.replace('_', '-')} makes the input of the loss."), values_of(loss)],
             where,
             f"Give cross_entropy the raw scores: remove the {name.replace('_', '-')} at {where}"
             + (", or replace cross_entropy by nll_loss." if log else " (apply softmax only where probabilities are read)."),
         )
     if op is None and _holds_probabilities(loss):
         return Fault(
-            "Cross-entropy is given probabilities: every row lies in [0, 1] and sums to 1. It applies its own softmax to them, so the "
+            "Cross-entropy is given probabilities: every row lies in [0, 1] and sums to 1. It applies its own softmax "
+            "to them, so the "
             f"loss can never fall below {_floor(loss):.3g}.",
             0.9,
-            [_values(loss)],
+            [values_of(loss)],
             loss.location,
             "Give cross_entropy the raw scores of the last layer, without softmax.",
         )
@@ -133,10 +132,11 @@ def sigmoid_before_logits(trace: Trace, loss: LossCall) -> Fault | None:
         return None
     where = line_of(trace.run, op)
     return Fault(
-        f"{plain(op.name).capitalize()} is applied before binary cross-entropy with logits, which applies its own sigmoid: predictions "
+        f"{plain(op.name).capitalize()} is applied before binary cross-entropy with logits, which applies its own "
+        "sigmoid: predictions "
         "are confined to [0.5, 0.73], so no sample can be called negative with confidence.",
         0.98,
-        [_made_by(trace, op, f"A {plain(op.name)} makes the input of the loss."), _values(loss)],
+        [made_by(trace, op, f"A {plain(op.name)} makes the input of the loss."), values_of(loss)],
         where,
         f"Remove the {plain(op.name)} at {where}, or use binary_cross_entropy (BCELoss) on its output.",
     )
@@ -149,9 +149,11 @@ def nll_without_log(trace: Trace, loss: LossCall) -> Fault | None:
     op = trace.back_through(start, SHAPE_ONLY)
     if _holds_probabilities(loss) or (op is not None and plain(op.name) == "softmax"):
         return Fault(
-            "NLL loss is given probabilities instead of log-probabilities: its gradient does not grow as the right class gets less likely.",
+            "NLL loss is given probabilities instead of log-probabilities: its gradient does not grow as the right "
+            "class gets less likely.",
             0.98,
-            [_values(loss)] + ([_made_by(trace, op, "A softmax without a logarithm makes the input of the loss.")] if op else []),
+            [values_of(loss)]
+            + ([made_by(trace, op, "A softmax without a logarithm makes the input of the loss.")] if op else []),
             line_of(trace.run, op) if op is not None and plain(op.name) == "softmax" else loss.location,
             "Use log_softmax instead of softmax before nll_loss, or cross_entropy on the raw scores.",
         )
@@ -167,7 +169,7 @@ def nll_without_log(trace: Trace, loss: LossCall) -> Fault | None:
         "NLL loss is given raw scores instead of log-probabilities: it can be lowered without end by making all scores larger.",
         0.97,
         [
-            _values(loss),
+            values_of(loss),
             Evidence(
                 "Log-probabilities are never above 0 and their exponentials sum to 1 in each row (log-sum-exp 0)."
                 + (f" Here the log-sum-exp of the rows is {rows[0]:.3g} … {rows[1]:.3g}." if unnormalised else ""),
@@ -192,83 +194,19 @@ def bce_without_sigmoid(trace: Trace, loss: LossCall) -> Fault | None:
     return Fault(
         "Binary cross-entropy is given values that no sigmoid made probabilities of.",
         0.97 if outside else 0.9,
-        [_values(loss)] + ([_made_by(trace, op, f"The input comes straight from {plain(op.name)}, whose range is not [0, 1].")] if op else []),
+        [values_of(loss)]
+        + ([made_by(trace, op, f"The input comes straight from {plain(op.name)}, whose range is not [0, 1].")] if op else []),
         loss.location,
-        "Use binary_cross_entropy_with_logits (BCEWithLogitsLoss) on the raw scores, or apply sigmoid to them first; do not clamp them.",
+        "Use binary_cross_entropy_with_logits (BCEWithLogitsLoss) on the raw scores, or apply sigmoid to them first; do "
+        "not clamp them.",
     )
-
-
-def normalised_over_batch(trace: Trace, loss: LossCall) -> Fault | None:
-    batch = (loss.target.get("shape") or [0])[0]
-    for op in trace.region(trace.producer(loss.input.get("op")), SHAPE_ONLY | ELEMENTWISE):
-        if plain(op.name) not in NORMALISING:
-            continue
-        shape, axis = shape_of(op), _softmax_axis(op)
-        square = len(shape) == 2 and shape[0] == shape[1]
-        if axis != 0 or len(shape) < 2 or shape[0] != batch or batch < 2 or shape[1] < 2 or square:
-            continue
-        where = line_of(trace.run, op)
-        return Fault(
-            f"{plain(op.name)} normalises over the batch (axis 0 of shape {list(shape)}) instead of over the classes: the samples of a "
-            "batch compete with each other.",
-            0.95,
-            [_made_by(trace, op, f"{plain(op.name)} over axis 0, of size {shape[0]}, the batch size."), _values(loss)],
-            where,
-            f"Normalise over the class axis: {plain(op.name)}(…, dim=1) at {where}"
-            + (", or give cross_entropy the raw scores." if loss.kind in ("cross_entropy", "nll_loss") else "."),
-        )
-    return None
-
-
-def _softmax_axis(op: Op) -> int | None:
-    """The axis a softmax works on, counted from the front; without one torch takes 0 for one or three axes, else 1."""
-    rank = len(shape_of(op))
-    axis = op.settings.get("dim", op.settings.get("axis"))
-    if axis is None:
-        return 0 if rank in (0, 1, 3) else 1
-    return int(axis) % rank if rank else None
-
-
-def shapes_broadcast(_trace: Trace, loss: LossCall) -> Fault | None:
-    if loss.kind not in BROADCASTING | {"binary_cross_entropy", "binary_cross_entropy_with_logits"}:
-        return None
-    first, second = tuple(loss.input.get("shape") or ()), tuple(loss.target.get("shape") or ())
-    whole = broadcast(first, second)
-    if whole is None or len(first) == len(second) or math.prod(whole) <= max(math.prod(first), math.prod(second)):
-        return None
-    return Fault(
-        f"The {_name(loss)} broadcasts: input {list(first)} and target {list(second)} become {list(whole)}, so every prediction is compared "
-        "with every target, and the best answer is the mean of the targets.",
-        0.98,
-        [
-            Evidence(
-                f"{math.prod(whole)} differences are averaged where {max(math.prod(first), math.prod(second))} were meant.",
-                {"input": list(first), "target": list(second), "broadcast": list(whole)},
-                loss.step,
-                loss.location,
-            )
-        ],
-        loss.location,
-        f"Give both the same shape: {'input.squeeze(-1)' if len(first) > len(second) else 'input.unsqueeze(-1)'}, or target.view_as(input).",
-    )
-
-
-def broadcast(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The shape that two shapes broadcast to; None when they do not."""
-    rank = max(len(first), len(second))
-    whole = []
-    for one, other in zip((1,) * (rank - len(first)) + first, (1,) * (rank - len(second)) + second, strict=True):
-        if one != other and 1 not in (one, other):
-            return None
-        whole.append(max(one, other))
-    return tuple(whole)
 
 
 def swapped(_trace: Trace, loss: LossCall) -> Fault | None:
     if loss.kind not in ASYMMETRIC or loss.input.get("requires_grad") or not loss.target.get("requires_grad"):
         return None
     return Fault(
-        f"Input and target of the {_name(loss)} are swapped: the target depends on trainable values and the input does not.",
+        f"Input and target of the {loss_name(loss)} are swapped: the target depends on trainable values and the input does not.",
         0.97,
         [
             Evidence(
@@ -294,9 +232,10 @@ def kl_without_log(trace: Trace, loss: LossCall) -> Fault | None:
         return Fault(
             "KL divergence is given probabilities as its input, which must be log-probabilities.",
             0.98,
-            [_values(loss)],
+            [values_of(loss)],
             where,
-            "Use log_softmax for the first argument of kl_div: kl_div(log_softmax(scores, dim=-1), target, reduction='batchmean').",
+            "Use log_softmax for the first argument of kl_div: kl_div(log_softmax(scores, dim=-1), target, "
+            "reduction='batchmean').",
         )
     wrong = None
     if low is not None and high is not None and not log_target and low < -LOG_ROUNDING:
@@ -308,7 +247,13 @@ def kl_without_log(trace: Trace, loss: LossCall) -> Fault | None:
     return Fault(
         f"KL divergence is given {wrong[0]}.",
         0.95,
-        [Evidence(f"The target lies between {low:.4g} and {high:.4g}.", {"min": low, "max": high, "log_target": log_target}, loss.step)],
+        [
+            Evidence(
+                f"The target lies between {low:.4g} and {high:.4g}.",
+                {"min": low, "max": high, "log_target": log_target},
+                loss.step,
+            )
+        ],
         loss.location,
         f"Call kl_div with {wrong[1]}, or convert the target.",
     )
@@ -325,23 +270,13 @@ def softmax_of_softmax(trace: Trace, loss: LossCall) -> Fault | None:
             continue
         where = line_of(trace.run, inner)
         return Fault(
-            f"Softmax is applied twice on the way into the {_name(loss)}: probabilities are taken for scores.",
+            f"Softmax is applied twice on the way into the {loss_name(loss)}: probabilities are taken for scores.",
             0.95,
-            [_made_by(trace, inner, "The first softmax."), _made_by(trace, op, f"The second one ({plain(op.name)}) takes its output.")],
+            [
+                made_by(trace, inner, "The first softmax."),
+                made_by(trace, op, f"The second one ({plain(op.name)}) takes its output."),
+            ],
             where,
             f"Remove the softmax at {where}.",
         )
     return None
-
-
-PATTERNS: tuple[Pattern, ...] = (
-    normalised_over_batch,
-    softmax_before_own_softmax,
-    sigmoid_before_logits,
-    nll_without_log,
-    softmax_of_softmax,
-    bce_without_sigmoid,
-    kl_without_log,
-    swapped,
-    shapes_broadcast,
-)

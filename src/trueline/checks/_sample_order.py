@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from trueline.model import Batch, Event, Loader, Location, RootCall
 from trueline.store import Run
 
+# Where single batches have samples in common they were drawn at random, rather than one epoch each.
+_FEWEST_BATCHES = 3
+
 
 class Epoch(msgspec.Struct, frozen=True):
     """The batches of one pass over the data, in the order in which they were used for training."""
@@ -53,6 +56,16 @@ class Source(msgspec.Struct, frozen=True):
     @property
     def fields(self) -> list[dict[str, Any]]:
         return self.epochs[0].batches[0].fields
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether samples of hand-made batches return, but not epoch by epoch."""
+        return self.loader is None and self.returns and len(self.epochs) == 1
+
+    @property
+    def takes_pictures(self) -> bool:
+        """Whether a sample has channels, height and width."""
+        return bool(self.fields) and len(self.fields[0].get("shape", [])) == 4
 
     @property
     def takes_sequences(self) -> bool:
@@ -142,7 +155,8 @@ def _epochs_of(batches: list[Batch]) -> list[Epoch]:
         epochs[-1].append(batch)
         seen.update(batch.fingerprints)
     lengths = {sum(batch.size for batch in epoch) for epoch in epochs[:-1]}
-    if len(lengths) == 1 and sum(batch.size for batch in epochs[-1]) <= lengths.pop():
+    several = len(epochs[0]) >= _FEWEST_BATCHES
+    if several and len(lengths) == 1 and sum(batch.size for batch in epochs[-1]) <= lengths.pop():
         return [Epoch(epoch) for epoch in epochs]
     return [Epoch(batches)]
 

@@ -249,7 +249,7 @@ def _dropout_that_ignores_the_mode(roles: CallRoles, functional: list[Event]) ->
             )
         ],
         location=line,
-        fix="Pass the mode on: `F.dropout(x, p, training=self.training)`. Right only if the predictions are sampled on purpose "
-        "(Monte Carlo dropout).",
+        fix="Pass the mode on, `F.dropout(x, p, training=self.training)`, or build one `nn.Dropout` in `__init__` and call that. "
+        "Right only if the predictions are sampled on purpose (Monte Carlo dropout).",
         limits="One active dropout call in evaluation mode would have been seen.",
     )

@@ -68,7 +68,12 @@ def conclude(run: Run) -> Finding:
     for found in (frozen_at_random(history, trace), moving_while_frozen(history)):
         if found is not None:
             return ITEM.problem(
-                found.summary, confidence=found.confidence, evidence=found.evidence, fix=found.fix, location=found.location, limits=limits
+                found.summary,
+                confidence=found.confidence,
+                evidence=found.evidence,
+                fix=found.fix,
+                location=found.location,
+                limits=limits,
             )
     return ITEM.no_problem(_healthy_summary(history), limits=limits, confidence=0.9 if trace.ops else 0.6)
 
@@ -99,7 +104,8 @@ def _cut_finding(history: ParameterHistory, found: list[tuple[Parameter, Cut]], 
     sampled = len(history.gradients(here[0]))
     evidence = [
         Evidence(
-            f"{len(here)} trainable parameters held by an optimizer had no gradient at any of {history.optimizer_steps} steps and never changed.",
+            f"{len(here)} trainable parameters held by an optimizer had no gradient at any of {history.optimizer_steps} "
+            "steps and never changed.",
             {"parameters": [parameter.name for parameter in here[:20]], "count": len(here), "sampled_steps": sampled},
         ),
         Evidence(f"Their values reach the loss, and the gradient is cut {cut.how}.", {}, 0, cut.location),
@@ -107,7 +113,8 @@ def _cut_finding(history: ParameterHistory, found: list[tuple[Parameter, Cut]], 
     if elsewhere:
         evidence.append(Evidence(f"Cut at another place too: {listed(parameter.name for parameter in elsewhere)}."))
     return ITEM.problem(
-        f"{listed(parameter.name for parameter in here)} never get{'s' if len(here) == 1 else ''} a gradient: it is cut {cut.how}.",
+        f"{listed(parameter.name for parameter in here)} never get{'s' if len(here) == 1 else ''} a gradient: it is cut "
+        f"{cut.how}.",
         confidence=cut.confidence,
         evidence=evidence,
         fix=cut.fix,
@@ -126,14 +133,19 @@ def _flat_finding(history: ParameterHistory, trace: Trace, limits: str) -> Findi
             continue
         where = line_of(history.run, op)
         return ITEM.problem(
-            f"{parameter.name} gets a gradient of exactly zero at every step: `{plain(op.name)}` at {where} has a derivative of zero everywhere.",
+            f"{parameter.name} gets a gradient of exactly zero at every step: `{plain(op.name)}` at {where} has a "
+            "derivative of zero everywhere.",
             confidence=0.93,
             evidence=[
                 Evidence(
-                    f"Zero gradient at all {len(gradients)} sampled steps.", {"parameter": parameter.name, "operation": plain(op.name)}, op.step, where
+                    f"Zero gradient at all {len(gradients)} sampled steps.",
+                    {"parameter": parameter.name, "operation": plain(op.name)},
+                    op.step,
+                    where,
                 )
             ],
-            fix=f"Use a differentiable stand-in for {plain(op.name)}, or a straight-through estimator: x + ({plain(op.name)}(x) - x).detach().",
+            fix=f"Use a differentiable stand-in for {plain(op.name)}, or a straight-through estimator: x + "
+            f"({plain(op.name)}(x) - x).detach().",
             location=where,
             limits=limits,
         )
@@ -151,9 +163,12 @@ def _healthy_summary(history: ParameterHistory) -> str:
 
 
 def _limits(run: Run, history: ParameterHistory, trace: Trace) -> str:
-    sampled = len({snapshot.step for snapshots in run.snapshots.values() for snapshot in snapshots if snapshot.gradient is not None})
+    sampled = len(
+        {snapshot.step for snapshots in run.snapshots.values() for snapshot in snapshots if snapshot.gradient is not None}
+    )
     flow = "with their data flow" if trace.ops else "without the data flow, so that no cut can be proved"
     return (
-        f"Looked at {len(history.weights)} parameters at {sampled} sampled steps, {flow}. Frozen parts that were loaded, trained before, or come "
+        f"Looked at {len(history.weights)} parameters at {sampled} sampled steps, {flow}. Frozen parts that were loaded, "
+        "trained before, or come "
         "first in the network are taken as intended."
     )

@@ -39,9 +39,12 @@ itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from trueline.checks import _loss_axes as axes
+from trueline.checks import _loss_graph as graph
+from trueline.checks import _loss_patterns as patterns
 from trueline.checks._dataflow import Trace
-from trueline.checks._loss_graph import batch_softmax_by_hand, class_axis, constant_loss, hand_written_broadcast, step_function_in_loss
-from trueline.checks._loss_patterns import PATTERNS, Fault
 from trueline.checks.base import Item
 from trueline.model import Finding, LossCall
 from trueline.store import Run
@@ -49,6 +52,24 @@ from trueline.store import Run
 ITEM = Item(__name__, __doc__)
 RANK = 20
 CONSEQUENCES = ("cg.02", "tr.05", "hp.01", "hp.02", "tr.02")
+OF_A_RUN: tuple[Callable[[Trace], patterns.Fault | None], ...] = (
+    graph.constant_loss,
+    graph.step_function_in_loss,
+    axes.hand_written_broadcast,
+    axes.batch_softmax_by_hand,
+)
+OF_A_LOSS_CALL: tuple[Callable[[Trace, LossCall], patterns.Fault | None], ...] = (
+    axes.normalised_over_batch,
+    patterns.softmax_before_own_softmax,
+    patterns.sigmoid_before_logits,
+    patterns.nll_without_log,
+    patterns.softmax_of_softmax,
+    patterns.bce_without_sigmoid,
+    patterns.kl_without_log,
+    patterns.swapped,
+    axes.shapes_broadcast,
+    axes.class_axis,
+)
 
 
 def conclude(run: Run) -> Finding:
@@ -79,18 +100,18 @@ def conclude(run: Run) -> Finding:
     )
 
 
-def _faults(trace: Trace, losses: list[LossCall]) -> list[Fault]:
-    """One fault per pattern and line; whole-graph patterns are tried first because they hold for every loss call."""
-    found: dict[tuple[str, str], Fault] = {}
-    for whole in (constant_loss, step_function_in_loss, hand_written_broadcast, batch_softmax_by_hand):
-        fault = whole(trace)
+def _faults(trace: Trace, losses: list[LossCall]) -> list[patterns.Fault]:
+    """One fault per pattern and line, the patterns of the whole run first."""
+    found: dict[tuple[int, str], patterns.Fault] = {}
+    for number, of_run in enumerate(OF_A_RUN):
+        fault = of_run(trace)
         if fault is not None:
-            found.setdefault((whole.__name__, ""), fault)
+            found[-1 - number, ""] = fault
     for loss in losses:
-        for pattern in (*PATTERNS, class_axis):
-            fault = pattern(trace, loss)
+        for number, of_loss in enumerate(OF_A_LOSS_CALL):
+            fault = of_loss(trace, loss)
             if fault is not None:
-                found.setdefault((pattern.__name__, str(fault.location)), fault)
+                found.setdefault((number, str(fault.location)), fault)
     return list(found.values())
 
 
@@ -119,6 +140,8 @@ def _limits(trace: Trace, losses: list[LossCall]) -> str:
     steps = sorted({op.step for op in trace.ops.values()})
     traced = f"operations of steps {', '.join(map(str, steps))}" if steps else "no operations"
     return (
-        f"Looked at {len(losses)} calls of the framework's loss functions in training and {traced}. A loss written by hand is checked for "
-        "broadcasting, softmax over the batch, step functions and constant value only; the choice of loss and reduction is not judged."
+        f"Looked at {len(losses)} calls of the framework's loss functions in training and {traced}. A loss written by "
+        "hand is checked for "
+        "broadcasting, softmax over the batch, step functions and constant value only; the choice of loss and reduction "
+        "is not judged."
     )

@@ -20,7 +20,8 @@ are found by the return of their samples). Evaluation loaders never count.
   (Spearman's footrule): a problem below a quarter of it, for streams and hand-made batches.
 
 Data whose order carries meaning is left alone: series of values or tokens without class labels, values that resemble
-their neighbours (permutation test, p < 0.01), orders made by a sampler of one's own, batches that never return.
+their neighbours (permutation test, p < 0.01), orders made by a sampler of one's own, samples that are never used twice.
+Without one target per sample a fixed order is a problem only for pictures that a sequential loader reads.
 
 ## Evidence
 Epochs and batches compared, the chance under shuffling, the chi-square ratio and p-value, the loader's sampler.
@@ -206,7 +207,7 @@ def _judge_same_order(run: Run, source: Source, epochs: list[Epoch], same: Evide
         return _problem_same_order(run, source, same, 0.85)
     if _depends_on_neighbours(source, epochs[0]):
         return item.not_applicable("The samples are (or look like) series, whose order carries meaning.", evidence=[same])
-    if source.target_kind != "value":
+    if source.target_kind != "value" and not source.takes_pictures:
         return item.not_checked(
             "the order is the same in every epoch, but without one target per sample it cannot be told whether the samples "
             "depend on their neighbours, as in a time series."
@@ -294,6 +295,12 @@ def _barely_moved(source: Source, epochs: list[Epoch]) -> Finding | None:
 def _nothing_found(source: Source, epochs: list[Epoch]) -> Finding:
     labels = epochs[0].labels if source.target_kind == "class" else None
     test = None if labels is None else label_order(labels, epochs[0].sizes)
+    if source.is_drawn and (test is None or test.p >= _CHANCE):
+        return item.no_problem(
+            "The samples return in ever different batches: they are drawn at random.",
+            limits=_limits_of(test) if test else "Batches that return as they were would have been seen; no class labels known.",
+            confidence=0.85,
+        )
     if len(epochs) > 1 and source.returns:
         if test is None or test.p >= _CHANCE:
             return item.no_problem(
@@ -303,6 +310,8 @@ def _nothing_found(source: Source, epochs: list[Epoch]) -> Finding:
                 confidence=0.95,
             )
         return item.no_problem("The order changes from epoch to epoch.", limits=_limits_of(test), confidence=0.6)
+    if test is None and not source.returns:
+        return item.not_applicable("No sample was used twice: what is made or met on the way has no order to shuffle.")
     if test is None:
         return item.not_checked("one epoch, without class labels: neither the order of epochs nor of labels can be compared.")
     if test.p < _CHANCE:

@@ -39,6 +39,8 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from itertools import pairwise
 
+import msgspec
+
 from trueline.checks._event_order import EventOrder
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding, Location, Step
@@ -46,7 +48,7 @@ from trueline.store import Run
 
 item = Item(__name__, __doc__)
 
-CONSEQUENCES = ("hp.01", "tr.05", "cg.02", "tr.03", "mp.01")
+CONSEQUENCES = ("hp.01", "tr.05", "cg.02", "tr.02", "tr.03", "mp.01", "mp.02")
 RANK = 20
 
 _FEWEST_STEPS = 2
@@ -57,12 +59,13 @@ _REGULAR = 0.8
 
 def conclude(run: Run) -> Finding:
     steps_of: dict[int, list[Step]] = {}
+    order = EventOrder(run, "backward", "zero_grad", "optimizer_step")
     for step in run.steps:
         if step.optimizer is not None:
-            steps_of.setdefault(step.optimizer, []).append(step)
+            earlier = steps_of.setdefault(step.optimizer, [])
+            earlier.append(_with_clearing_in_closure(order, step, earlier[-1].seq) if earlier else step)
     if not steps_of:
         return item.not_applicable("No optimizer step was seen in this run.")
-    order = EventOrder(run, "backward", "zero_grad", "optimizer_step")
     findings = []
     for optimizer, steps in steps_of.items():
         findings += [_cleared_before_step(order, optimizer, steps), _carried_over(order, optimizer, steps)]
@@ -72,6 +75,15 @@ def conclude(run: Run) -> Finding:
     if problems:
         return max(problems, key=lambda finding: finding.confidence)
     return _nothing_found(steps_of)
+
+
+def _with_clearing_in_closure(order: EventOrder, step: Step, previous: int) -> Step:
+    """An optimizer that runs its backward pass in a closure is cleared by a `zero_grad` ahead of it in the closure."""
+    backwards = order.between("backward", previous, step.seq)
+    if step.cleared is not None or not backwards:
+        return step
+    cleared = any(event.subject == step.optimizer for event in order.between("zero_grad", previous, backwards[0].seq))
+    return msgspec.structs.replace(step, cleared=True) if cleared else step
 
 
 def _nothing_found(steps_of: dict[int, list[Step]]) -> Finding:

@@ -79,7 +79,7 @@ def _is_left_out(history: ParameterHistory, parameter: Parameter) -> bool:
         and not history.is_held(parameter)
         and "value" in history.gradients(parameter)
         and history.never_moved(parameter)
-        and len(history.snapshots(parameter)) >= 2  # noqa: PLR2004 - before and after
+        and len(history.snapshots(parameter)) >= 2
     )
 
 
@@ -115,12 +115,14 @@ def _summary(
     trained = any(place.parameter is not None and place.without_gradient < place.steps for place in run.optimizer_parameters)
     if replaced and not trained:
         return (
-            f"The optimizer ({kind}) holds tensors that the model does not use: none of its {len(stale)} tensors ever had a gradient, while "
+            f"The optimizer ({kind}) holds tensors that the model does not use: none of its {len(stale)} tensors ever "
+            "had a gradient, while "
             f"the {len(left_out)} parameters that do get gradients are in no optimizer. Nothing trains."
         )
     if stale:
         return (
-            f"{len(left_out)} parameters get gradients and are in no optimizer ({names}), while {len(stale)} tensors of the {kind} never had "
+            f"{len(left_out)} parameters get gradients and are in no optimizer ({names}), while {len(stale)} tensors of "
+            f"the {kind} never had "
             "a gradient: a part of the model was replaced after the optimizer was built."
         )
     return f"{len(left_out)} trainable parameters get gradients and are in no optimizer: {names}. They keep their initial values."
@@ -131,7 +133,8 @@ def _evidence(history: ParameterHistory, left_out: list[Parameter], stale: list[
     modules = history.run.modules
     found = [
         Evidence(
-            f"{len(left_out)} of {len(history.weights)} parameters had gradients at sampled steps and the same content before the first and "
+            f"{len(left_out)} of {len(history.weights)} parameters had gradients at sampled steps and the same content "
+            "before the first and "
             f"after the last of {history.optimizer_steps} optimizer steps.",
             {
                 "parameters": [parameter.name for parameter in left_out[:20]],
@@ -159,28 +162,35 @@ def _fix(left_out: list[Parameter], optimizer: Optimizer | None, part: str | Non
         return f"Build {kind}{where} after the model has its final parts, from the parameters of the model that is trained."
     what = part or listed(parameter.name for parameter in left_out)
     return (
-        f"Add the parameters of {what} to {kind}{where} (for example {kind}(model.parameters(), …)), or mark them as frozen on purpose with "
+        f"Add the parameters of {what} to {kind}{where} (for example {kind}(model.parameters(), …)), or mark them as "
+        "frozen on purpose with "
         "requires_grad_(False)."
     )
 
 
 def _healthy_summary(run: Run, history: ParameterHistory) -> str:
-    trained = [parameter for parameter in history.weights if history.is_held(parameter) and "value" in history.gradients(parameter)]
+    trained = [
+        parameter for parameter in history.weights if history.is_held(parameter) and "value" in history.gradients(parameter)
+    ]
     number = len(run.optimizers)
     holders = "the optimizer" if number == 1 else f"one of {number} optimizers"
     outside = [p for p in history.weights if not history.is_held(p) and "value" in history.gradients(p)]
     told = f"All parameters that train are held by {holders} ({len(trained)} parameters with gradients)."
     if outside:
         told = (
-            f"{len(trained)} parameters with gradients are held by {holders}; {len(outside)} are in none and were loaded from weights or "
+            f"{len(trained)} parameters with gradients are held by {holders}; {len(outside)} are in none and were loaded "
+            "from weights or "
             "changed by hand, which is taken as intended."
         )
     return told
 
 
 def _limits(run: Run, history: ParameterHistory) -> str:
-    sampled = len({snapshot.step for snapshots in run.snapshots.values() for snapshot in snapshots if snapshot.gradient is not None})
+    sampled = len(
+        {snapshot.step for snapshots in run.snapshots.values() for snapshot in snapshots if snapshot.gradient is not None}
+    )
     return (
-        f"Would have seen any trainable parameter that had a gradient at one of {sampled} sampled steps and was in no optimizer over "
+        f"Would have seen any trainable parameter that had a gradient at one of {sampled} sampled steps and was in no "
+        "optimizer over "
         f"{history.optimizer_steps} steps. Parts of modules that were never called are not judged."
     )

@@ -69,7 +69,8 @@ def conclude(run: Run) -> Finding:
         return _symmetry_finding(run, history, stuck if enough else provable, alike, initial)
     if stuck:
         return ITEM.not_checked(
-            f"{listed(p.name for p in suspects)} start constant, and {history.optimizer_steps} optimizer steps are too few to tell whether "
+            f"{listed(p.name for p in suspects)} start constant, and {history.optimizer_steps} optimizer steps are too "
+            "few to tell whether "
             f"training breaks the symmetry ({ENOUGH_STEPS} are needed)."
         )
     too_large = _too_large(run, weights, initial)
@@ -78,7 +79,8 @@ def conclude(run: Run) -> Finding:
     told = f"All {len(weights)} weight matrices start with different values in their units."
     if suspects:
         told = (
-            f"{len(suspects)} of {len(weights)} weight matrices start constant ({listed(p.name for p in suspects)}), and training made their "
+            f"{len(suspects)} of {len(weights)} weight matrices start constant ({listed(p.name for p in suspects)}), and "
+            "training made their "
             "units different, as it does with zero-initialised heads, residual branches and adapters."
         )
     return ITEM.no_problem(told, limits=_limits(history, weights), confidence=0.95)
@@ -127,17 +129,19 @@ def _symmetry_finding(
     without_signal = [parameter for parameter in stuck if set(history.gradients(parameter)) == {"zero"}]
     how = sorted({alike[parameter.id] for parameter in stuck})
     many = len(stuck) > 1
-    effect = (
-        "their gradients are exactly zero" if len(without_signal) == len(stuck) else "all units of a layer get the same gradient and stay equal"
-    )
+    dead = len(without_signal) == len(stuck)
+    effect = "their gradients are exactly zero" if dead else "all units of a layer get the same gradient and stay equal"
     evidence = []
     for parameter in stuck[:8]:
         last = history.snapshots(parameter)[-1]
         stat = initial.get(parameter.id)
+        spread = (
+            "" if last.row_spread is None else f"; after {history.optimizer_steps} steps its rows differ by {last.row_spread:.3g}"
+        )
+        gradients = ", ".join(sorted(set(history.gradients(parameter))))
         evidence.append(
             Evidence(
-                f"{parameter.name} {list(parameter.shape)} starts {alike[parameter.id]}; after {history.optimizer_steps} steps its rows "
-                f"differ by {0.0 if last.row_spread is None else last.row_spread:.3g}; gradients: {', '.join(sorted(set(history.gradients(parameter))))}.",
+                f"{parameter.name} {list(parameter.shape)} starts {alike[parameter.id]}{spread}; gradients: {gradients}.",
                 {
                     "initial_min": None if stat is None else stat.min,
                     "initial_max": None if stat is None else stat.max,
@@ -148,7 +152,8 @@ def _symmetry_finding(
             )
         )
     return ITEM.problem(
-        f"{'The weights' if many else 'The weight'} {listed(p.name for p in stuck)} start{'' if many else 's'} {' / '.join(how)}, and training "
+        f"{'The weights' if many else 'The weight'} {listed(p.name for p in stuck)} start{'' if many else 's'} "
+        f"{' / '.join(how)}, and training "
         f"cannot make {'their' if many else 'its'} units different: {effect}.",
         confidence=0.97,
         evidence=evidence,
@@ -167,9 +172,12 @@ def _where(run: Run, parameter: Parameter) -> Location | None:
 
 def _too_large(run: Run, weights: list[Parameter], initial: dict[int, TensorStat]) -> Finding | None:
     """Weights far above the fan-in rule, with a first loss that shows it."""
-    first = next((loss for loss in run.loss_calls if loss.grad and loss.kind == "cross_entropy" and loss.input.get("requires_grad")), None)
-    shape = first.input.get("shape") if first is not None else None
-    if first is None or first.value is None or not shape or len(shape) < 2 or first.settings.get("reduction", "mean") != "mean":  # noqa: PLR2004
+    trained = [loss for loss in run.loss_calls if loss.grad and loss.kind == "cross_entropy" and loss.input.get("requires_grad")]
+    first = trained[0] if trained else None
+    if first is None or first.value is None or first.settings.get("reduction", "mean") != "mean":
+        return None
+    shape = first.input.get("shape") or []
+    if len(shape) < 2:
         return None
     guess = math.log(shape[1])
     if first.value <= guess + LOSS_ABOVE_GUESS:
@@ -178,23 +186,32 @@ def _too_large(run: Run, weights: list[Parameter], initial: dict[int, TensorStat
     for parameter in weights:
         stat = initial.get(parameter.id)
         module = run.modules[parameter.module]
-        if module.kind in ("linear", "conv") and parameter.loaded is None and stat is not None and stat.std and not _is_normalised(run, module):
+        fresh = module.kind in ("linear", "conv") and parameter.loaded is None and not _is_normalised(run, module)
+        if fresh and stat is not None and stat.std:
             gains[parameter.id] = stat.std * math.sqrt(math.prod(parameter.shape[1:]))
     large = [parameter for parameter in weights if gains.get(parameter.id, 0.0) > LARGE_GAIN]
     if not large:
         return None
     worst = max(large, key=lambda parameter: gains[parameter.id])
     return ITEM.problem(
-        f"The initial weights of {listed(p.name for p in large)} are {gains[worst.id]:.3g} times the size that keeps signals at their scale, and "
+        f"The initial weights of {listed(p.name for p in large)} are {gains[worst.id]:.3g} times the size that keeps "
+        "signals at their scale, and "
         f"the first loss is {first.value:.4g} where a guess costs {guess:.3g}.",
         confidence=0.65,
         evidence=[
             Evidence(
-                f"{p.name}: std · sqrt(fan-in) = {gains[p.id]:.3g}; usual initialisations give 0.5 to 1.5.", {"gain": gains[p.id]}, -1, _where(run, p)
+                f"{p.name}: std · sqrt(fan-in) = {gains[p.id]:.3g}; usual initialisations give 0.5 to 1.5.",
+                {"gain": gains[p.id]},
+                -1,
+                _where(run, p),
             )
             for p in large[:8]
         ]
-        + [Evidence(f"First loss {first.value:.4g}, ln({shape[1]}) = {guess:.3g}.", {"loss": first.value, "guess": guess}, first.step)],
+        + [
+            Evidence(
+                f"First loss {first.value:.4g}, ln({shape[1]}) = {guess:.3g}.", {"loss": first.value, "guess": guess}, first.step
+            )
+        ],
         fix="Scale the weights with their fan-in: nn.init.kaiming_uniform_ or xavier_uniform_, or the framework's default.",
         location=_where(run, worst),
         limits=f"Seen only above {LARGE_GAIN:g} times the fan-in rule and with a first loss {LOSS_ABOVE_GUESS:g} above a guess.",
@@ -209,6 +226,7 @@ def _is_normalised(run: Run, module: Module) -> bool:
 
 def _limits(history: ParameterHistory, weights: list[Parameter]) -> str:
     return (
-        f"Looked at {len(weights)} weight matrices over {history.optimizer_steps} optimizer steps. Would have seen zero, constant or equal rows "
+        f"Looked at {len(weights)} weight matrices over {history.optimizer_steps} optimizer steps. Would have seen zero, "
+        "constant or equal rows "
         "that stay so; equal units within one gate of a recurrent layer, and constants that dropout breaks up, are not seen."
     )

@@ -90,7 +90,7 @@ def _list() -> None:
         table.add_column("command", overflow="ellipsis", no_wrap=True, max_width=room)
     for directory, info in runs:
         count, loss = last_step(directory) or (0, None)
-        cells = [
+        cells: list[str | Text] = [
             directory.name, Text(info.status, style=_STYLES.get(info.status, "yellow")), number(count), number(loss),
             seconds(info.seconds), size(size_of(directory)), shlex.join(info.command),
         ]  # fmt: skip

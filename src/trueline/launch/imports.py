@@ -17,6 +17,7 @@ class ImportHook(importlib.abc.MetaPathFinder):
     def __init__(self, names: Iterable[str], imported: Callable[[str], None]) -> None:
         self._waiting = set(names)
         self._imported = imported
+        self._looking = False
 
     def install(self) -> None:
         """Start to wait; packages that are imported already are announced at once."""
@@ -29,18 +30,21 @@ class ImportHook(importlib.abc.MetaPathFinder):
             sys.meta_path.remove(self)
 
     def _announce(self, name: str) -> None:
-        self._waiting.discard(name)
-        self._imported(name)
+        if name in self._waiting:
+            self._waiting.discard(name)
+            self._imported(name)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in self._waiting:
+        if fullname not in self._waiting or self._looking:
             return None
-        self._waiting.discard(fullname)
-        spec = importlib.util.find_spec(fullname)
+        self._looking = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._looking = False
         if spec is None or spec.loader is None:
-            self._waiting.add(fullname)
             return None
         spec.loader = _AnnouncingLoader(spec.loader, lambda: self._announce(fullname))
         return spec

@@ -17,7 +17,7 @@ class Patches:
 
     def __init__(self) -> None:
         self._replaced: list[tuple[Any, str, Any, Any]] = []
-        self._rebound: list[tuple[dict[str, Any], str, Any]] = []
+        self._rebound: list[tuple[dict[str, Any], str, Any, Any]] = []
 
     def replace(self, owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
         """Put `wrapper` in the place of `owner.name`. It is dressed up as the original (name, docstring, signature)."""
@@ -41,12 +41,13 @@ class Patches:
                 wrapper = wrappers.get(id(value))
                 if wrapper is not None:
                     names[name] = wrapper
-                    self._rebound.append((names, name, value))
+                    self._rebound.append((names, name, value, wrapper))
 
     def undo(self) -> None:
         """Restore every attribute, last replaced first. One that somebody replaced after us is left to them."""
-        for names, name, value in self._rebound:
-            names[name] = value
+        for names, name, value, wrapper in self._rebound:
+            if names.get(name) is wrapper:
+                names[name] = value
         for owner, name, own, wrapper in reversed(self._replaced):
             if vars(owner).get(name) is not wrapper:
                 continue

@@ -17,6 +17,8 @@ from trueline.store import StoredTensor, Writer
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 _MOST_EVENT_DETAILS = 20_000
+# After the first step with a NaN or infinite loss or gradient this many steps are sampled, to see where it sits.
+_URGENT_STEPS = 2
 
 
 def to_json(value: Any) -> str:
@@ -27,7 +29,7 @@ def to_json(value: Any) -> str:
 class Recorder:
     """Counts steps and happenings, decides what is sampled, and hands complete steps to the store.
 
-    `active` is False before the first framework is installed, after the end, in forked children, and from the moment on
+    `busy` is True while a watch works: what it does itself is not the script's doing. `active` is False before the first framework is installed, after the end, in forked children, and from the moment on
     at which recording failed; every hook of an adapter looks at it first.
     """
 
@@ -50,6 +52,7 @@ class Recorder:
         self.sketched = True
         self.spent = 0.0
         self.wait = 0.0
+        self.busy = False
         self._open_writer = open_writer
         self._writer: Writer | None = None
         self._seq = 0
@@ -60,6 +63,7 @@ class Recorder:
         self._keep_tensors = keep_tensors
         self._tensors: dict[str, StoredTensor] = {}
         self._details_left = _MOST_EVENT_DETAILS
+        self._urgent_steps: int | None = None
 
     def start(self, **meta: str) -> None:
         """Open the rank file, once a framework is there to be recorded."""
@@ -150,6 +154,8 @@ class Recorder:
             self._late.append(values)
         for row in late:
             self.row("step", _with_numbers(row))
+            if not row[5] and self._urgent_steps is None:
+                self._urgent_steps = _URGENT_STEPS
         self.commit()
         if self._tensors and self._keep_tensors is not None:
             tensors, self._tensors = self._tensors, {}
@@ -160,12 +166,18 @@ class Recorder:
         ended = perf_counter()
         self.sampling.step_ended(self.step, seconds=ended - self._step_started, spent=self.spent + ended - now, sampled=self.sampled)
         self.step += 1
-        self.sampled = self.sampling.samples(self.step) or self.step in self._kept_steps
+        self.sampled = self.sampling.samples(self.step) or self.step in self._kept_steps or self._is_urgent()
         self.traced = self.step < TRACED_STEPS
         self.sketched = self.sampled and self.sampling.with_sketches(self.step)
         self.spent = 0.0
         self.wait = 0.0
         self._step_started = ended
+
+    def _is_urgent(self) -> bool:
+        if not self._urgent_steps:
+            return False
+        self._urgent_steps -= 1
+        return True
 
     def commit(self) -> None:
         """Hand all rows so far to the store."""
@@ -214,10 +226,14 @@ class Recorder:
         self._writer = None
 
 
+def _storable(number: float | None) -> float | str | None:
+    return "nan" if number is not None and math.isnan(number) else number
+
+
 def _with_numbers(row: list[Any]) -> list[Any]:
     """Turn the step's device scalars into numbers and set its finite flag."""
     loss = None if row[3] is None else float(row[3])
     norm = None if row[4] is None else float(row[4])
-    row[3], row[4] = loss, norm
+    row[3], row[4] = _storable(loss), _storable(norm)
     row[5] = int((loss is None or math.isfinite(loss)) and (norm is None or math.isfinite(norm)))
     return row

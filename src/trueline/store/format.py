@@ -24,8 +24,8 @@ def rank_file(directory: Path, rank: int) -> Path:
 
 def rank_files(directory: Path) -> list[tuple[int, Path]]:
     """The ranks that left a record, in order."""
-    found = [(int(path.stem.removeprefix("rank")), path) for path in directory.glob("rank*.sqlite")]
-    return sorted(found)
+    numbers = ((path.stem.removeprefix("rank"), path) for path in directory.glob("rank*.sqlite"))
+    return sorted((int(number), path) for number, path in numbers if number.isdecimal())
 
 
 def write_info(directory: Path, info: RunInfo) -> None:
@@ -42,13 +42,14 @@ def read_info(directory: Path) -> RunInfo:
             f"{RUN_FILE} is missing in {directory}: this is not a Trueline run directory. List the runs with: trueline runs"
         )
     try:
-        format_found = json.loads(path.read_bytes()).get("format")
+        described = json.loads(path.read_bytes())
+        format_found = described.get("format") if isinstance(described, dict) else None
         if isinstance(format_found, int) and format_found > FORMAT:
             raise FormatTooNew(
                 f"{directory} was written in run format {format_found}; this Trueline reads up to {FORMAT}. Upgrade Trueline."
             )
         info = msgspec.json.decode(path.read_bytes(), type=RunInfo)
-    except (json.JSONDecodeError, msgspec.DecodeError) as problem:
+    except (ValueError, msgspec.DecodeError) as problem:
         raise RunNotFound(f"{path} is not readable as a run description ({problem}). Record the run again.") from problem
     if info.status == "running" and not _alive(info.pid):
         info.status = "killed"
@@ -66,7 +67,15 @@ def _alive(pid: int) -> bool:
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """Open a rank file for reading, also while or after its writer died with a write-ahead log beside it."""
-    connection = sqlite3.connect(f"file:{path}?mode=rw", uri=True)
-    connection.execute("PRAGMA query_only = ON")
+    """Open a rank file for reading, also while or after its writer died with a write-ahead log beside it.
+
+    SQLite must be able to write beside the file to read a write-ahead log; on a read-only disk the file is read as it is.
+    """
+    address = path.resolve().as_uri()
+    try:
+        connection = sqlite3.connect(f"{address}?mode=rw", uri=True)
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        connection = sqlite3.connect(f"{address}?immutable=1", uri=True)
     return connection

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from functools import cached_property
 from pathlib import Path
@@ -148,7 +147,7 @@ class Run:
         )
         return [
             Step(
-                row[0], row[1], row[2], _number(row[3], finite=bool(row[5])), _number(row[4], finite=bool(row[5])), bool(row[5]),
+                row[0], row[1], row[2], _number(row[3]), _number(row[4]), bool(row[5]),
                 row[6], row[7], bool(row[8]), row[9], None if row[10] is None else bool(row[10]), row[11], row[12],
             )
             for row in rows
@@ -249,8 +248,6 @@ def _display_name(path: str, root_name: str, several_models: bool) -> str:
     return f"{root_name}.{path}" if several_models else path
 
 
-def _number(value: float | None, *, finite: bool) -> float | None:
-    """Give NaN back where SQLite kept it as NULL."""
-    if value is None and not finite:
-        return math.nan
-    return value
+def _number(value: float | str | None) -> float | None:
+    """SQLite would keep NaN as NULL, so it is stored as text."""
+    return None if value is None else float(value)

@@ -1,5 +1,6 @@
 -- One SQLite file per rank: <run directory>/rank<N>.sqlite. Format version: store/format.py, in `meta` under 'format'.
--- JSON columns hold UTF-8 JSON text. SQLite keeps NaN as NULL: where it matters a `nan` or `finite` column says so.
+-- JSON columns hold UTF-8 JSON text. SQLite would keep NaN as NULL: step.loss and step.grad_norm hold
+-- the text 'nan' instead, and tensor_stat counts NaN in a column of its own.
 -- The meaning of every column is documented with the classes of model/run.py that the reader makes of the rows.
 
 CREATE TABLE meta (
@@ -84,7 +85,7 @@ CREATE TABLE step (
     id INTEGER PRIMARY KEY,
     seq INTEGER NOT NULL,         -- of the optimizer step that ended it
     optimizer INTEGER,
-    loss REAL,                    -- NULL with finite = 0: NaN
+    loss REAL,                    -- 'nan' for NaN
     grad_norm REAL,
     finite INTEGER NOT NULL,      -- loss and gradient norm are finite numbers
     seconds REAL NOT NULL,        -- wall time since the end of the previous step

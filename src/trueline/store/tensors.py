@@ -14,7 +14,8 @@ from trueline.errors import RunNotFound
 from trueline.store.format import TENSOR_FOLDER
 
 _DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?",
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "C64": "<c8", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
 
 
@@ -44,7 +45,8 @@ def write_tensors(directory: Path, step: int, rank: int, tensors: dict[str, Stor
 
 
 def read_tensors(directory: Path, step: int, rank: int = 0) -> dict[str, NDArray[Any]]:
-    """The kept tensors of a step, named `<role>/<module or parameter path>/<position>`; bfloat16 comes as float32."""
+    """The kept tensors of a step, named `<role>/<module or parameter path>/<position>`; bfloat16 comes as float32,
+    eight-bit floats as their bytes."""
     path = tensor_file(directory, step, rank)
     if not path.is_file():
         raise RunNotFound(
@@ -56,4 +58,7 @@ def read_tensors(directory: Path, step: int, rank: int = 0) -> dict[str, NDArray
 def _array(dtype: str, shape: list[int], data: bytes) -> NDArray[Any]:
     if dtype == "BF16":
         return (np.frombuffer(data, "<u2").astype(np.uint32) << 16).view(np.float32).reshape(shape)
+    if dtype not in _DTYPES:
+        # Eight-bit floats have no numpy dtype: their bytes are given.
+        return np.frombuffer(data, "u1").reshape(shape)
     return np.frombuffer(data, _DTYPES[dtype]).reshape(shape)

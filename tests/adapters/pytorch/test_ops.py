@@ -16,7 +16,17 @@ from trueline.model import Op
 from trueline.store import Run
 
 # What measuring a tensor takes; the script below never calls them.
-OWN_OPERATIONS = {"aminmax", "vector_norm", "linalg_vector_norm", "count_nonzero", "isfinite", "contiguous", "numpy", "std", "unique"}
+OWN_OPERATIONS = {
+    "aminmax",
+    "vector_norm",
+    "linalg_vector_norm",
+    "count_nonzero",
+    "isfinite",
+    "contiguous",
+    "numpy",
+    "std",
+    "unique",
+}
 
 
 class Net(nn.Module):
@@ -91,7 +101,10 @@ def test_operators_have_plain_names(recorded: Recorded) -> None:
 
     names = [op.name for op in one_step(recorded(script))]
     for name in ("linear", "add", "mul", "truediv", "sub", "matmul", "neg", "pow", "mean"):
-        assert any(name in {found, found.replace("true_divide", "truediv").replace("div", "truediv")} for found in names), (name, names)
+        assert any(name in {found, found.replace("true_divide", "truediv").replace("div", "truediv")} for found in names), (
+            name,
+            names,
+        )
 
 
 def test_cuts_of_the_graph(recorded: Recorded) -> None:
@@ -177,7 +190,7 @@ def test_in_place_operations_are_marked(recorded: Recorded) -> None:
 class Doubling(TorchFunctionMode):
     """A mode of the user's own that changes results: what it does must stay as it is."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ARG002
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         return result * 2 if getattr(func, "__name__", "") == "relu" else result
 

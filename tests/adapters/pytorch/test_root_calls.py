@@ -59,9 +59,7 @@ def test_counts_of_dropout_and_batch_norm_in_training_mode(recorded: Recorded) -
         model[2].train()
         model(x)
 
-    counts = [
-        (call.dropout, call.dropout_active, call.batch_norm, call.batch_norm_batch) for call in recorded(script).root_calls
-    ]
+    counts = [(call.dropout, call.dropout_active, call.batch_norm, call.batch_norm_batch) for call in recorded(script).root_calls]
     # Dropout with p = 0 drops nothing, in whatever mode.
     assert counts == [(1, 1, 2, 2), (1, 1, 2, 1), (1, 1, 2, 0)]
 

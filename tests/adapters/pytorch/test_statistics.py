@@ -104,6 +104,13 @@ def test_many_half_values_do_not_overflow() -> None:
     check(torch.full((100_000,), 60_000.0, dtype=torch.float16))
 
 
+def test_sums_over_many_values_stay_exact() -> None:
+    """Adding one by one in single precision loses whole percents over the size of one embedding table."""
+    values = torch.full((5_000_000,), -1205.0)
+    values[0] = 1.0
+    check(values, relative=1e-3)
+
+
 def test_infinities_of_half_precision() -> None:
     check(torch.tensor([1.0, math.inf, math.nan, -2.0], dtype=torch.bfloat16))
 

@@ -56,7 +56,7 @@ def test_torch_is_left_exactly_as_it_was_found(recorded: Recorded) -> None:
 
 def test_torch_is_left_as_found_after_an_exception() -> None:
     call = nn.Module.__call__
-    with pytest.raises(KeyError), record(name="broken"):
+    with pytest.raises(KeyError), record(name="broken"):  # noqa: PT012 - the block is the script
         small_net()(torch.randn(2, 4))
         raise KeyError
     assert nn.Module.__call__ is call

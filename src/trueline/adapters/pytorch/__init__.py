@@ -38,12 +38,13 @@ class PyTorchAdapter:
         progress = StepProgress(recorder)
         self._optimizers = OptimizerWatch(recorder, self._registry, self._trace, progress)
         self._loads = LoadWatch(recorder, self._registry)
+        self._backward = BackwardWatch(recorder, self._registry, self._trace, progress, self._optimizers)
         self._watches: list[Watch] = [
             ModuleWatch(recorder, self._registry, batches, self._trace),
             batches,
             LossWatch(recorder, batches, self._trace),
             self._optimizers,
-            BackwardWatch(recorder, self._registry, self._trace, progress, self._optimizers),
+            self._backward,
             ClipWatch(recorder, progress),
             ScheduleWatch(recorder, self._optimizers),
             ScalerWatch(recorder, self._optimizers, progress),
@@ -69,6 +70,7 @@ class PyTorchAdapter:
             return
         try:
             with torch.no_grad():
+                self._backward.finish()
                 self._optimizers.finish()
                 self._registry.finish()
         except Exception as problem:  # noqa: BLE001 - the script has ended well, whatever happens here

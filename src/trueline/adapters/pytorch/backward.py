@@ -12,7 +12,7 @@ from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.optimizer import OptimizerWatch
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.steps import StepProgress
-from trueline.adapters.pytorch.tensors import number
+from trueline.adapters.pytorch.tensors import number, under_transform
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 
@@ -32,6 +32,7 @@ class BackwardWatch(Watch):
         self._progress = progress
         self._optimizers = optimizers
         self._backwards = 0
+        self._inside_grad = False
 
     def install(self, patches: Patches) -> None:
         patches.replace(torch.autograd, "backward", self._watched_backward())
@@ -41,7 +42,7 @@ class BackwardWatch(Watch):
         original: Any = torch.autograd.backward
 
         def watched(tensors: Any, *args: Any, **kwargs: Any) -> None:
-            if torch.compiler.is_compiling() or not self.recorder.active:
+            if under_transform() or not self.recorder.active:
                 original(tensors, *args, **kwargs)
                 return
             self._before(tensors, kwargs)
@@ -56,8 +57,7 @@ class BackwardWatch(Watch):
         loss = tensors if isinstance(tensors, Tensor) else next((part for part in tensors if isinstance(part, Tensor)), None)
         origin = self._trace.origin(loss) if loss is not None and self._trace.is_on else None
         self._trace.end()
-        first = progress.backwards == 0 and not progress.inside_optimizer
-        carried = self._optimizers.leftovers() if first else []
+        carried = self._optimizers.leftovers() if progress.backwards == 0 else []
         progress.loss = self._value_of(loss)
         progress.backwards += 1
         detail = None
@@ -81,6 +81,17 @@ class BackwardWatch(Watch):
             return scaled[1]
         return number(loss)
 
+    def finish(self) -> None:
+        """The script has ended in the middle of a step: what was seen of it counts when no optimizer ever stepped."""
+        if self._progress.backwards and not self._progress.optimizer_has_stepped:
+            self._end_step()
+
+    def _end_step(self) -> None:
+        if self.recorder.sampled:
+            with torch.no_grad():
+                self._registry.sample_gradients()
+        self._progress.end()
+
     @guarded
     def _after(self) -> None:
         """Without an optimizer that steps, each backward pass is a step."""
@@ -90,18 +101,20 @@ class BackwardWatch(Watch):
         self._backwards += 1
         if self._optimizers.any_built and self._backwards <= _PATIENCE:
             return
-        if self.recorder.sampled:
-            with torch.no_grad():
-                self._registry.sample_gradients()
-        progress.end()
+        self._end_step()
 
     def _watched_grad(self) -> Any:
         original: Any = torch.autograd.grad
 
         def watched(*args: Any, **kwargs: Any) -> Any:
-            result = original(*args, **kwargs)
-            if not torch.compiler.is_compiling():
-                self._gradient_taken(kwargs)
+            if under_transform() or self._inside_grad:
+                return original(*args, **kwargs)
+            self._inside_grad = True
+            try:
+                result = original(*args, **kwargs)
+            finally:
+                self._inside_grad = False
+            self._gradient_taken(kwargs)
             return result
 
         return watched

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.kinds import is_uninitialised
@@ -55,7 +56,7 @@ class LoadWatch(Watch):
     @guarded
     def _filled(self, tensor: Tensor) -> None:
         if is_plain(tensor) and not is_uninitialised(tensor) and tensor.numel():
-            self._registry.initialised[tensor.data_ptr()] = self.recorder.location()
+            self._registry.filled[tensor.data_ptr()] = (self.recorder.location(), StorageWeakRef(tensor.untyped_storage()))
 
     def _watched_load(self) -> Any:
         original: Any = nn.Module.load_state_dict

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 from torch.utils.weak import WeakIdKeyDictionary
@@ -21,6 +22,9 @@ from trueline.record import Recorder, to_json
 from trueline.record.fingerprint import fingerprints
 from trueline.record.patches import Patches
 
+# Batches that a call may still be fed from, and how many of them a loader may be ahead when only time can tell.
+_REMEMBERED = 64
+_PREFETCHED = 3
 _TARGET_NAMES = {"label", "labels", "label_ids", "target", "targets", "y"}
 # Positions in the rows of the table `batch`.
 _SEQ, _STEP, _SIZE, _TARGETS, _TARGET_KIND = 0, 1, 6, 8, 9
@@ -34,10 +38,11 @@ class BatchWatch(Watch):
         self._registry = registry
         self._loader_ids: WeakIdKeyDictionary = WeakIdKeyDictionary()
         self._built: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._loaders = 0
         self._epochs: dict[int, int] = {}
         self._sources: WeakIdKeyDictionary = WeakIdKeyDictionary()
         self._layouts: dict[int | None, list[Any]] = {}
-        self._fetched: deque[tuple[list[Any], set[int]]] = deque(maxlen=3)
+        self._fetched: deque[tuple[list[Any], list[StorageWeakRef]]] = deque(maxlen=_REMEMBERED)
         self._linked: set[int] = set()
         self._direct: tuple[int, tuple[int, ...]] | None = None
         self._current: list[Any] | None = None
@@ -74,7 +79,8 @@ class BatchWatch(Watch):
     def _epoch_started(self, loader: DataLoader[Any], iterator: Any) -> None:
         number = self._loader_ids.get(loader)
         if number is None:
-            number = self._loader_ids[loader] = len(self._loader_ids) + 1
+            self._loaders += 1
+            number = self._loader_ids[loader] = self._loaders
             self.recorder.row("loader", _loader_row(number, loader, self._built.get(loader)))
         self._epochs[number] = self._epochs.get(number, -1) + 1
         self._sources[iterator] = [number, self._epochs[number], 0]
@@ -105,7 +111,7 @@ class BatchWatch(Watch):
         row = self._row(number, epoch, position, wait, fields)
         if row is not None:
             tensors = [tensor for _, tensor in fields if is_plain(tensor)]
-            self._fetched.append((row, {tensor.untyped_storage()._cdata for tensor in tensors}))
+            self._fetched.append((row, [StorageWeakRef(tensor.untyped_storage()) for tensor in tensors]))
             self.traced_tensors = [(row[_SEQ], tensor) for tensor in tensors] if self.recorder.traced else []
             self._direct = None
 
@@ -162,9 +168,10 @@ class BatchWatch(Watch):
         storages = {tensor.untyped_storage()._cdata for tensor in inputs}
         row: list[Any]
         for row, own in reversed(self._fetched):
-            if own & storages:
+            if any(reference.cdata in storages and not reference.expired() for reference in own):
                 return row
-        recent: list[list[Any]] = [row for row, _ in self._fetched if row[_STEP] == self.recorder.step or row[_SEQ] not in self._linked]
+        newest = list(self._fetched)[-_PREFETCHED:]
+        recent: list[list[Any]] = [row for row, _ in newest if row[_STEP] == self.recorder.step or row[_SEQ] not in self._linked]
         same_size = [row for row in recent if row[_SIZE] == inputs[0].shape[0]]
         waiting: list[list[Any]] = [row for row in same_size if row[_SEQ] not in self._linked]
         if waiting:
@@ -238,6 +245,8 @@ def _targets_of(target: Tensor) -> tuple[bytes | None, str | None]:
 
 def _array(tensor: Tensor) -> Any:
     values = tensor.detach().contiguous()
-    if values.dtype is torch.bfloat16:
-        values = values.view(torch.int16)
-    return values.numpy()
+    try:
+        return values.numpy()
+    except TypeError:
+        # A dtype that numpy does not know: its bytes tell samples apart just as well.
+        return values.reshape(values.shape[0], -1).view(torch.uint8).numpy()

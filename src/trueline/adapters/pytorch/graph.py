@@ -134,7 +134,7 @@ class _Mode(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
-        if self._trace.is_on:
+        if self._trace.is_on and not self._trace.recorder.busy:
             self._trace.called(func, args, kwargs or {}, output)
         return output
 

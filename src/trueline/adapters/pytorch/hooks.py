@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import functional as F  # noqa: N812 - the name that all of torch's users know
 from torch.nn.modules.loss import _Loss
+from torch.utils.hooks import unserializable_hook
 from torch.utils.weak import WeakIdKeyDictionary
 
 from trueline.adapters.base import Watch, guarded
@@ -19,7 +20,7 @@ from trueline.adapters.pytorch.data import BatchWatch
 from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.kinds import drops_units, uses_batch_statistics
 from trueline.adapters.pytorch.registry import Registry
-from trueline.adapters.pytorch.tensors import is_plain, tensors_in
+from trueline.adapters.pytorch.tensors import is_plain, tensors_in, under_transform
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 
@@ -41,6 +42,7 @@ class ModuleWatch(Watch):
         self._root_training = False
         self._changing_mode = False
         self._forced_dropouts = 0
+        self._inside_dropout = False
         self._calls: dict[int, int] = {}
         self._calls_step = -1
         self._last_output: tuple[Tensor, tuple[Any, ...]] | None = None
@@ -126,9 +128,15 @@ class ModuleWatch(Watch):
 
     def _watched_dropout(self, original: Any) -> Any:
         def watched(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:  # noqa: A002, FBT001, FBT002
-            if training and p > 0 and self._inside and not self._root_training and not torch.compiler.is_compiling():
-                self._dropout_forced()
-            return original(input, p, training, inplace)
+            watched_for = training and p > 0 and self._inside and not self._root_training
+            if not watched_for or self._inside_dropout or under_transform():
+                return original(input, p, training, inplace)
+            self._dropout_forced()
+            self._inside_dropout = True
+            try:
+                return original(input, p, training, inplace)
+            finally:
+                self._inside_dropout = False
 
         return watched
 
@@ -166,9 +174,11 @@ class ModuleWatch(Watch):
     @guarded
     def _enter_root(self, module: nn.Module, args: Any, kwargs: Any) -> list[Any] | None:
         recorder = self.recorder
-        if isinstance(module, torch.jit.ScriptModule) or torch.jit.is_tracing():
+        if isinstance(module, torch.jit.ScriptModule) or torch.jit.is_tracing() or under_transform():
             return None
         number = self._registry.root_id(module)
+        if recorder.sampled:
+            self._registry.refresh(number)
         grad = torch.is_grad_enabled()
         inputs = tensors_in((args, kwargs))
         is_loss = isinstance(module, _Loss)
@@ -220,6 +230,9 @@ class ModuleWatch(Watch):
         elif len(outputs) == 1 and outputs[0].dim() == 0 and next(module.parameters(), None) is None:
             row[6] = 1
         self._last_output = None
+        if self.recorder.step == 0:
+            # Lazy modules have got their parameters in this call.
+            self._registry.refresh(row[2])
 
     # Calls inside of a root call, on sampled steps
 
@@ -266,7 +279,8 @@ class ModuleWatch(Watch):
             self._last_output = (tensor, row)
         if tensor.requires_grad and tensor.grad_fn is not None:
             step = recorder.step
-            tensor.register_hook(lambda gradient: self._gradient_arrived(step, number, position, gradient))
+            arrived = unserializable_hook(lambda gradient: self._gradient_arrived(step, number, position, gradient))
+            tensor.register_hook(arrived)
 
     @guarded
     def _gradient_arrived(self, step: int, number: int, position: int, gradient: Tensor) -> None:

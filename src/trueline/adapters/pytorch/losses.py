@@ -12,7 +12,7 @@ from torch.nn import functional as F  # noqa: N812 - the name that all of torch'
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.data import BatchWatch
 from trueline.adapters.pytorch.graph import OpTrace
-from trueline.adapters.pytorch.tensors import dtype_name, is_plain
+from trueline.adapters.pytorch.tensors import dtype_name, is_plain, under_transform
 from trueline.record import Recorder, to_json
 from trueline.record.patches import Patches
 
@@ -48,7 +48,7 @@ class LossWatch(Watch):
         signature = inspect.signature(original)
 
         def watched(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or self._inside or not self.recorder.active:
+            if under_transform() or self._inside or not self.recorder.active:
                 return original(*args, **kwargs)
             self._inside = True
             try:

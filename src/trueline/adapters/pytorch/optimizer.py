@@ -36,6 +36,7 @@ class _State:
         self.rows: list[list[Any]] = []
         self.tensors: list[weakref.ref[Tensor]] = []
         self.pending: dict[str, Any] = {}
+        self.measured_step = -1
 
 
 class OptimizerWatch(Watch):
@@ -128,34 +129,60 @@ class OptimizerWatch(Watch):
     # Steps
 
     @guarded
-    def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any] | None:
+        """Measure the gradients that the step uses: now, or, where the script hands over a closure, when that has made them."""
         progress = self._progress
         state = self._state_of(optimizer)
         if progress.inside_optimizer and not state.pending:
             # A step inside of another optimizer's step belongs to that one.
-            return
+            return None
         self._trace.end()
+        progress.inside_optimizer = True
+        state.steps += 1
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if closure is None:
+            self._measure(optimizer, state)
+            return None
+        # Marks the step as this optimizer's until the closure has run.
+        state.pending = {"cleared": None}
+        measured = self._measured_closure(optimizer, state, closure)
+        return ((args[0], measured, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": measured})
+
+    def _measured_closure(self, optimizer: Optimizer, state: _State, closure: Any) -> Any:
+        def measured(*args: Any, **kwargs: Any) -> Any:
+            result = closure(*args, **kwargs)
+            self._closure_called(optimizer, state)
+            return result
+
+        return measured
+
+    @guarded
+    def _closure_called(self, optimizer: Optimizer, state: _State) -> None:
+        self._measure(optimizer, state)
+
+    def _measure(self, optimizer: Optimizer, state: _State) -> None:
+        """Note the gradients that the step is going to use; a closure that is called again may change them."""
         tensors = [tensor for group in optimizer.param_groups for tensor in group["params"]]
         if len(tensors) != len(state.tensors):
             self._register_parameters(optimizer, state)
         gradients = [tensor.grad for tensor in tensors if tensor.grad is not None]
-        without = len(tensors) - len(gradients)
-        for row in state.rows:
-            row[_STEPS] += 1
-        if without:
-            for row, tensor in zip(state.rows, tensors, strict=True):
-                row[_WITHOUT_GRADIENT] += tensor.grad is None
-        state.steps += 1
         with torch.no_grad():
             norm = norm_of(gradients)
         state.pending = {
             "grad_norm": norm,
             "cleared": state.cleared if state.steps > 1 else None,
             "with_gradient": len(gradients),
-            "without_gradient": without,
+            "without_gradient": len(tensors) - len(gradients),
             "detail": self._changed_after_clipping(norm, tensors),
         }
-        progress.inside_optimizer = True
+        if state.measured_step != self.recorder.step:
+            state.measured_step = self.recorder.step
+            self._note_step(optimizer, state, tensors)
+
+    def _note_step(self, optimizer: Optimizer, state: _State, tensors: list[Tensor]) -> None:
+        for row, tensor in zip(state.rows, tensors, strict=True):
+            row[_STEPS] += 1
+            row[_WITHOUT_GRADIENT] += tensor.grad is None
         self._note_hyperparameters(optimizer, state)
         if self.recorder.sampled:
             self._write_rows(state)
@@ -193,12 +220,14 @@ class OptimizerWatch(Watch):
     # What an optimizer holds
 
     def _register_parameters(self, optimizer: Optimizer, state: _State) -> None:
+        counted = {id(reference()): row for row, reference in zip(state.rows, state.tensors, strict=True)}
         state.rows, state.tensors = [], []
         for group_number, group in enumerate(optimizer.param_groups):
             for position, tensor in enumerate(group["params"]):
                 self._registry.optimizer_of[tensor] = state.id
                 key = self._registry.parameter_ids.get(tensor)
-                state.rows.append([state.id, group_number, position, key, to_json(list(tensor.shape)), state.steps, 0])
+                counts = counted[id(tensor)][_STEPS:] if id(tensor) in counted else [0, 0]
+                state.rows.append([state.id, group_number, position, key, to_json(list(tensor.shape)), *counts])
                 state.tensors.append(weakref.ref(tensor))
         self._write_rows(state)
 

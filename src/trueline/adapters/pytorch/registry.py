@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 from torch import Tensor, nn
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils.weak import WeakIdKeyDictionary
 
 from trueline.adapters.base import Watch
@@ -29,10 +30,13 @@ class Registry(Watch):
         self.optimizer_of: WeakIdKeyDictionary = WeakIdKeyDictionary()
         self.built: WeakIdKeyDictionary = WeakIdKeyDictionary()
         self.loaded: WeakIdKeyDictionary = WeakIdKeyDictionary()
-        self.initialised: dict[int, int | None] = {}
+        self.filled: dict[int, tuple[int | None, StorageWeakRef]] = {}
         self._module_rows: dict[int, list[Any]] = {}
         self._parameter_rows: dict[int, list[Any]] = {}
         self._modules = 0
+        self._roots: dict[int, tuple[weakref.ref[nn.Module], str]] = {}
+        self._paths: dict[int, dict[str, tuple[weakref.ref[nn.Module], int]]] = {}
+        self._seen_tensors: set[tuple[int, str, int]] = set()
         self._parameters: dict[int, weakref.ref[Tensor]] = {}
         self._kept: list[nn.Module] = []
         self._kept_bytes = 0
@@ -72,40 +76,60 @@ class Registry(Watch):
 
     def _register(self, root: nn.Module, name: str) -> None:
         root_id = self._modules + 1
-        paths: dict[str, int] = {}
-        for path, module in root.named_modules(remove_duplicate=False):
-            self._modules += 1
-            number = self._modules
-            paths[path] = number
-            same_as = self.module_ids.get(module)
-            if same_as is None:
-                self.module_ids[module] = number
-            row: list[Any] = [
-                number, root_id, path, name, type(module).__name__, kinds.kind_of(module), same_as,
-                self.built.get(module), None, to_json(kinds.settings_of(module)),
-            ]  # fmt: skip
-            self._module_rows[number] = row
-            self.recorder.row("module", row)
-        new = [
-            self._register_tensor(root_id, paths, path, tensor, buffer=buffer)
-            for named, buffer in (
-                (root.named_parameters(remove_duplicate=False), False),
-                (root.named_buffers(remove_duplicate=False), True),
-            )
-            for path, tensor in named
-        ]
+        self._roots[root_id] = (weakref.ref(root), name)
         self._keep(root)
-        for callback in self.on_new_parameters:
-            callback()
-        self.snapshot(-1, only=[number for number in new if number is not None])
+        self._scan(root_id)
 
-    def _register_tensor(self, root_id: int, paths: dict[str, int], path: str, tensor: Tensor, *, buffer: bool) -> int | None:
-        if kinds.is_uninitialised(tensor):
-            return None
+    def refresh(self, module_id: int) -> None:
+        """Register what was added to the tree of a known module since it was last looked at."""
+        root_id = self._module_rows[module_id][1]
+        self._scan(root_id)
+
+    def _scan(self, root_id: int) -> None:
+        """Give numbers to all modules and tensors of a tree that have none yet."""
+        reference, name = self._roots[root_id]
+        root = reference()
+        if root is None:
+            return
+        paths = self._paths.setdefault(root_id, {})
+        for path, module in root.named_modules(remove_duplicate=False):
+            known = paths.get(path)
+            if known is None or known[0]() is not module:
+                paths[path] = (weakref.ref(module), self._register_module(root_id, name, path, module))
+        tensors: list[tuple[str, Tensor, bool]] = [(path, tensor, False) for path, tensor in root.named_parameters(remove_duplicate=False)]
+        tensors += [(path, tensor, True) for path, tensor in root.named_buffers(remove_duplicate=False)]
+        new = []
+        for path, tensor, buffer in tensors:
+            if (root_id, path, id(tensor)) in self._seen_tensors or kinds.is_uninitialised(tensor):
+                continue
+            self._seen_tensors.add((root_id, path, id(tensor)))
+            number = self._register_tensor(root_id, paths[path.rpartition(".")[0]][1], path, tensor, buffer=buffer)
+            if number is not None:
+                new.append(number)
+        if new:
+            for callback in self.on_new_parameters:
+                callback()
+            self.snapshot(-1 if self.recorder.step == 0 else self.recorder.step, only=new)
+
+    def _register_module(self, root_id: int, name: str, path: str, module: nn.Module) -> int:
+        self._modules += 1
+        number = self._modules
+        same_as = self.module_ids.get(module)
+        if same_as is None:
+            self.module_ids[module] = number
+        row: list[Any] = [
+            number, root_id, path, name, type(module).__name__, kinds.kind_of(module), same_as,
+            self.built.get(module), None, to_json(kinds.settings_of(module)),
+        ]  # fmt: skip
+        self._module_rows[number] = row
+        self.recorder.row("module", row)
+        return number
+
+    def _register_tensor(self, root_id: int, module_id: int, path: str, tensor: Tensor, *, buffer: bool) -> int | None:
         number = len(self._parameter_rows) + 1
         same_as = self.parameter_ids.get(tensor)
         row: list[Any] = [
-            number, root_id, paths[path.rpartition(".")[0]], path, to_json(list(tensor.shape)), dtype_name(tensor),
+            number, root_id, module_id, path, to_json(list(tensor.shape)), dtype_name(tensor),
             int(tensor.requires_grad), int(buffer), same_as, self._init_location(tensor), self.loaded.get(tensor),
         ]  # fmt: skip
         self._parameter_rows[number] = row
@@ -119,7 +143,9 @@ class Registry(Watch):
     def _init_location(self, tensor: Tensor) -> int | None:
         if not is_plain(tensor) or tensor.numel() == 0:
             return None
-        return self.initialised.get(tensor.data_ptr())
+        location, storage = self.filled.get(tensor.data_ptr(), (None, None))
+        # The memory of a tensor that is gone may have been given to this one.
+        return location if storage is not None and storage.cdata == tensor.untyped_storage()._cdata else None
 
     def _keep(self, root: nn.Module) -> None:
         size = sum(tensor.numel() * tensor.element_size() for tensor in root.parameters() if not kinds.is_uninitialised(tensor))

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import xxhash
 from torch import Tensor
+from torch._C._functorch import peek_interpreter_stack
 from torch.utils._pytree import tree_leaves
 
 from trueline.record.sketch import BLOCK, BUCKETS, block_sign, block_signs
@@ -16,6 +17,13 @@ from trueline.store import StoredTensor
 
 # Above this share of the mean square in the square of the mean, the quick formula for the variance loses too many digits.
 _CANCELLATION = 0.99
+# Below this, squares of float32 values were rounded to denormal numbers or to zero.
+_SMALLEST_SQUARE = 1e-30
+
+
+def under_transform() -> bool:
+    """Whether the call is being compiled or runs inside of a torch.func transform: its tensors have no values of their own."""
+    return torch.compiler.is_compiling() or peek_interpreter_stack() is not None
 
 
 def tensors_in(value: Any, most: int = 16) -> list[Tensor]:
@@ -66,15 +74,24 @@ def statistics(tensor: Tensor) -> tuple[float | None, float | None, float | None
             return None, None, None, None, None, None, None, nan, inf
         low, high = map(float, torch.aminmax(values))
     mean = float(values.sum(dtype=torch.float64)) / count if count < BUCKETS else float(values.sum()) / count
-    l2 = float(torch.linalg.vector_norm(values))
+    l2 = _length(values, max(abs(low), abs(high)))
     square = l2 * l2 / count
     if mean * mean > _CANCELLATION * square:
         std = float(values.std(correction=0)) if high > low else 0.0
     else:
         std = math.sqrt(square - mean * mean)
-    absolute = abs(mean) if low >= 0 or high <= 0 else float(torch.linalg.vector_norm(values, 1)) / count
+    absolute = abs(mean) if low >= 0 or high <= 0 else float(values.abs().sum()) / count
     zeros = 1.0 - int(torch.count_nonzero(values)) / count if low <= 0 <= high else 0.0
     return low, high, mean, std, l2, absolute, zeros, nan, inf
+
+
+def _length(values: Tensor, largest: float) -> float:
+    """The L2 norm: a dot product, which adds more exactly than torch's own norm, or float64 where float32 cannot hold it."""
+    flat = values.reshape(-1)
+    square = float(torch.dot(flat, flat))
+    if largest > 0 and not (_SMALLEST_SQUARE < square < math.inf):
+        return float(torch.linalg.vector_norm(flat, dtype=torch.float64))
+    return math.sqrt(square)
 
 
 @cache
