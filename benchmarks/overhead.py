@@ -84,7 +84,7 @@ def python_with_msprobe() -> str:
 
 def show(rows: list[Cost], written: int, written_steps: int, threads: int, torch_version: str) -> None:
     print(
-        f"torch {torch_version}, {threads} threads. Ratios of step time to the plain script, blocks interleaved in one process."
+        f"torch {torch_version}, threads: {threads}. Ratios of step time to the plain script, blocks interleaved in one process."
     )
     print()
     print(table(rows))
@@ -129,10 +129,8 @@ def main() -> None:
             continue
         print(f"measuring {workload.name} …", file=sys.stderr)
         conditions = ["trueline", "hooks", "plain again"]
-        most_steps = 3 if options.quick else None
-        measured = times(
-            sys.executable, workload.name, conditions, 2 if options.quick else workload.rounds, most_steps, options.threads
-        )
+        rounds, most_steps = (2, 3) if options.quick else (workload.rounds, None)
+        measured = times(sys.executable, workload.name, conditions, rounds, most_steps)
         threads, torch_version = measured["threads"], measured["torch"]
         rows += [cost(measured, name, workload.limit if name == "trueline" else None) for name in conditions]
         if peers_python:
@@ -142,6 +140,8 @@ def main() -> None:
     written_steps = 100 if options.quick else MOST_BYTES_STEPS
     written = bytes_of_steps(written_steps)
     show(rows, written, written_steps, threads, torch_version)
+    if options.quick:
+        print("This was a quick run of a few steps, all of them sampled in full: its figures mean nothing.")
     if options.json:
         figures = [{**dataclasses.asdict(row), "result": row.result} for row in rows]
         digits = {"steps": written_steps, "bytes": written}

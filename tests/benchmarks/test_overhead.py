@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,18 +13,18 @@ from benchmarks.summary import HEADINGS, cost, table
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "overhead.py"
 
 
-def numbered(blocks: list[list[float]]) -> dict:
+def numbered(blocks: list[list[float]]) -> dict[str, Any]:
     return {str(number): {"seconds": seconds, "cpu": sum(seconds)} for number, seconds in enumerate(blocks)}
 
 
-def times(**conditions: list[list[float]]) -> dict:
+def times(**conditions: list[list[float]]) -> dict[str, Any]:
     return {
         "workload": "toy",
         "conditions": {name: {"start_up": 0.5, "bytes": 1200, "blocks": numbered(blocks)} for name, blocks in conditions.items()},
     }
 
 
-def test_the_first_pair_counts_only_in_the_whole_run():
+def test_the_first_pair_counts_only_in_the_whole_run() -> None:
     measured = times(plain=[[1.0, 1.0]] * 4, trueline=[[9.0, 1.0], [1.0, 1.0], [1.5, 1.5], [1.0, 1.0]])
     row = cost(measured, "trueline", 1.05)
     assert row.median == 1.0
@@ -33,21 +34,21 @@ def test_the_first_pair_counts_only_in_the_whole_run():
 
 
 @pytest.mark.parametrize(("limit", "result"), [(1.30, "pass"), (1.05, "FAIL"), (None, "")])
-def test_the_mean_must_keep_the_limit_too(limit, result):
+def test_the_mean_must_keep_the_limit_too(limit: float | None, result: str) -> None:
     measured = times(plain=[[1.0]] * 4, trueline=[[1.0], [1.0], [1.0], [1.6]])
     row = cost(measured, "trueline", limit)
     assert row.median == 1.0
     assert row.result == result
 
 
-def test_a_second_plain_instance_that_is_not_equal_leaves_the_result_unclear():
+def test_a_second_plain_instance_that_is_not_equal_leaves_the_result_unclear() -> None:
     measured = times(plain=[[1.0]] * 4, trueline=[[1.0]] * 4)
     measured["conditions"]["plain again"] = {"start_up": 0.0, "bytes": 0, "blocks": numbered([[1.2]] * 4)}
     assert cost(measured, "trueline", 1.05).result == "unclear"
     assert cost(measured, "trueline", 1.30).result == "pass"
 
 
-def test_a_condition_is_paired_with_the_plain_blocks_of_its_own_rounds():
+def test_a_condition_is_paired_with_the_plain_blocks_of_its_own_rounds() -> None:
     measured = times(plain=[[1.0], [5.0], [1.0], [2.0]])
     blocks = numbered([[1.0], [], [], [4.0]])
     measured["conditions"]["hooks"] = {"start_up": 0.0, "bytes": 0, "blocks": {number: blocks[number] for number in "03"}}
@@ -56,12 +57,12 @@ def test_a_condition_is_paired_with_the_plain_blocks_of_its_own_rounds():
     assert row.whole == pytest.approx(5 / 3)
 
 
-def test_the_table_shows_every_heading():
+def test_the_table_shows_every_heading() -> None:
     text = table([cost(times(plain=[[1.0]], trueline=[[1.0]]), "trueline", 1.05)])
     assert all(heading in text for heading in HEADINGS)
 
 
-def test_quick_run_prints_every_field(tmp_path):
+def test_quick_run_prints_every_field(tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     # One thread: on a busy machine torch's threads wait for each other for seconds.
     command = [sys.executable, str(BENCHMARK), "--quick", "--threads", "1", "--json", str(figures)]

@@ -30,12 +30,14 @@ def frozen_at_random(history: ParameterHistory, trace: Trace) -> Fault | None:
         for snapshot in history.snapshots(parameter)
     }
     last_layer = scores_layer(trace)
+    adapters = _adapters(history)
     found = [
         parameter
         for parameter in history.weights
         if _is_frozen_random_layer(history, parameter, others)
         and takes_trained_values(trace, parameter)
         and not _beside_trainable(history, parameter)
+        and not any(run.modules[module].root == parameter.root for module in adapters)
         and not _is_adapter_training(history, parameter.root, head=parameter.id in last_layer)
     ]
     if not found:
@@ -74,59 +76,55 @@ def _is_frozen_random_layer(history: ParameterHistory, parameter: Parameter, oth
         and history.run.modules[parameter.module].kind in LAYERS
         and history.always_frozen(parameter)
         and history.never_moved(parameter)
-        and parameter.loaded is None
-        and _initialised_at_random(parameter)
+        and history.is_fresh(parameter)
         and bool(snapshots[0].row_spread or parameter.shape[0] == 1)
         and snapshots[0].digest not in others
     )
 
 
-def _initialised_at_random(parameter: Parameter) -> bool:
-    """Whether the last thing that wrote to it before training was an initialisation, not a copy from elsewhere."""
-    source = parameter.initialised.source or "" if parameter.initialised is not None else None
-    return source is not None and "copy_" not in source
-
-
 def _beside_trainable(history: ParameterHistory, parameter: Parameter) -> bool:
-    """Low-rank adapters and the like: trainable parameters in the same module, or in the module around it beside the layer."""
+    """Whether trainable parameters stand beside it in the same module, or directly in the module around it."""
     run = history.run
-    parent = parent_of(run, parameter.module)
     owners = {parameter.module}
+    parent = parent_of(run, parameter.module)
     if parent is not None and run.modules[parent].path and run.modules[parent].kind != "container":
         owners.add(parent)
-    beside = [other for other in history.weights if other.module in owners and history.always_trainable(other)]
-    if beside:
-        return True
-    return parent is not None and _is_adapter(history, parent)
+    return any(other.module in owners and history.always_trainable(other) for other in history.weights)
 
 
-def _is_adapter(history: ParameterHistory, module: int) -> bool:
-    """Whether a module holds a frozen layer and trainable low-rank ones beside it, as adapters written as layers do."""
-    run = history.run
-    children = [child.id for child in run.modules.values() if parent_of(run, child.id) == module]
-    matrices = [p for p in history.weights if p.module in children and len(p.shape) > 1]
-    frozen = [p for p in matrices if history.always_frozen(p)]
-    trainable = [p for p in matrices if history.always_trainable(p)]
-    ranks = {min(p.shape[0], math.prod(p.shape[1:])) for p in trainable}
-    smallest = min((min(p.shape[0], math.prod(p.shape[1:])) for p in frozen), default=0)
-    return len(frozen) == 1 and len(trainable) > 1 and bool(ranks) and max(ranks) < smallest
+def _adapters(history: ParameterHistory) -> set[int]:
+    """Modules that hold a frozen matrix and, beside it, two trainable ones whose product has its shape and a lower rank."""
+    frozen: dict[int, list[tuple[int, int]]] = {}
+    trainable: dict[int, list[tuple[int, int]]] = {}
+    for parameter in history.weights:
+        if len(parameter.shape) < 2:
+            continue
+        shape = (parameter.shape[0], math.prod(parameter.shape[1:]))
+        kept = frozen if history.always_frozen(parameter) else trainable
+        parent = parent_of(history.run, parameter.module)
+        kept.setdefault(parameter.module, []).append(shape)
+        if parent is not None and history.run.modules[parent].path:
+            kept.setdefault(parent, []).append(shape)
+    return {module for module, shapes in frozen.items() if any(_factors(shape, trainable.get(module, [])) for shape in shapes)}
+
+
+def _factors(shape: tuple[int, int], others: list[tuple[int, int]]) -> bool:
+    """Whether two of the matrices, either way round, multiply to one of this shape through a smaller rank."""
+    for first in others:
+        for second in others:
+            for rank in set(first) & set(second):
+                outer, inner = sum(first) - rank, sum(second) - rank
+                if first is not second and {outer, inner} == set(shape) and rank < min(shape):
+                    return True
+    return False
 
 
 def _is_adapter_training(history: ParameterHistory, root: int, *, head: bool) -> bool:
-    """Whether a root looks like a finished network in which little is trained: adapters, prompts."""
-    modules = [module.id for module in history.run.modules.values() if module.root == root]
-    if any(_is_adapter(history, module) or _has_own_adapter(history, module) for module in modules):
-        return True
+    """Whether a root looks like a finished network in which little is trained, such as small layers between frozen ones."""
     own = [parameter for parameter in history.weights if parameter.root == root and len(parameter.shape) > 1]
     trainable = [parameter for parameter in own if history.always_trainable(parameter)]
     share = sum(math.prod(p.shape) for p in trainable) / max(sum(math.prod(p.shape) for p in own), 1)
-    return 2 * len(trainable) < len(own) and share < (ADAPTER_SHARE if head else SMALL_SHARE)
-
-
-def _has_own_adapter(history: ParameterHistory, module: int) -> bool:
-    """Frozen and trainable matrices as direct parameters of one module."""
-    own = [p for p in history.weights if p.module == module and len(p.shape) > 1]
-    return any(history.always_frozen(p) for p in own) and any(history.always_trainable(p) for p in own)
+    return 2 * len(trainable) <= len(own) and share < (ADAPTER_SHARE if head else SMALL_SHARE)
 
 
 def moving_while_frozen(history: ParameterHistory) -> Fault | None:

@@ -13,6 +13,7 @@ import msgspec
 from trueline.checks._dataflow import ELEMENTWISE, REDUCTIONS, SHAPE_ONLY, Trace, is_in, line_of, plain, shape_of
 from trueline.model import Evidence, Location, LossCall, Op
 
+JOINS = frozenset({"cat", "concat", "concatenate", "stack"})
 LOG_LIKE = frozenset({"log", "log_softmax", "logsigmoid", "log_sigmoid", "log1p", "logsumexp", "xlogy"})
 UNBOUNDED = frozenset(
     """
@@ -157,7 +158,7 @@ def nll_without_log(trace: Trace, loss: LossCall) -> Fault | None:
             line_of(trace.run, op) if op is not None and plain(op.name) == "softmax" else loss.location,
             "Use log_softmax instead of softmax before nll_loss, or cross_entropy on the raw scores.",
         )
-    if any(is_in(part, LOG_LIKE) for part in trace.region(start, SHAPE_ONLY | ELEMENTWISE)):
+    if any(is_in(part, LOG_LIKE) for part in trace.region(start, SHAPE_ONLY | ELEMENTWISE | JOINS)):
         return None
     high: float | None = loss.input.get("max")
     rows: list[float] = [row for row in loss.input.get("row_logsumexp") or [] if row is not None]

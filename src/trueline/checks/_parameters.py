@@ -57,6 +57,22 @@ class ParameterHistory:
         snapshots = self.snapshots(parameter)
         return bool(snapshots) and all(snapshot.trainable for snapshot in snapshots)
 
+    def is_fresh(self, parameter: Parameter) -> bool:
+        """Whether its content was made in this run: written by an initialisation, not loaded and not of unknown origin.
+
+        Ready-made layers that no initialisation was seen to fill were filled from elsewhere (a pretrained model, a copy).
+        """
+        if parameter.loaded is not None:
+            return False
+        if parameter.initialised is None:
+            return self.run.modules[parameter.module].kind == "other"
+        return "copy_" not in (parameter.initialised.source or "")
+
+    @cached_property
+    def trained_roots(self) -> set[int]:
+        """Roots of which at least one parameter had a gradient other than zero."""
+        return {parameter.root for parameter in self.weights if "value" in self.gradients(parameter)}
+
     @cached_property
     def optimizer_steps(self) -> int:
         return sum(step.optimizer is not None for step in self.run.steps)

@@ -61,14 +61,12 @@ class Item:
         location: Location | None = None,
         limits: str = "",
     ) -> Finding:
-        return Finding(
-            self.id, self.title, Conclusion.PROBLEM_FOUND, summary, confidence, None, evidence, location, fix, limits
-        )
+        return Finding(self.id, self.title, Conclusion.PROBLEM_FOUND, summary, confidence, None, evidence, location, fix, limits)
 
-    def no_problem(self, summary: str, *, limits: str, confidence: float = 0.9, evidence: list[Evidence] | None = None) -> Finding:
-        return Finding(
-            self.id, self.title, Conclusion.NO_PROBLEM, summary, confidence, evidence=evidence or [], limits=limits
-        )
+    def no_problem(
+        self, summary: str, *, limits: str, confidence: float = 0.9, evidence: list[Evidence] | None = None
+    ) -> Finding:
+        return Finding(self.id, self.title, Conclusion.NO_PROBLEM, summary, confidence, evidence=evidence or [], limits=limits)
 
     def not_applicable(self, why: str, *, evidence: list[Evidence] | None = None) -> Finding:
         return Finding(self.id, self.title, Conclusion.NOT_APPLICABLE, why, 1.0, evidence=evidence or [])

@@ -46,7 +46,7 @@ from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
 RANK = 25
-CONSEQUENCES = ("tr.05", "hp.01", "hp.02", "tr.02")
+CONSEQUENCES = ("tr.05", "hp.01", "hp.02")
 ENOUGH_SAMPLES = 3
 
 
@@ -57,10 +57,11 @@ def conclude(run: Run) -> Finding:
     if not any(history.gradients(parameter) for parameter in history.weights):
         return ITEM.not_checked("no parameter of a called module was looked at during a step.")
     limits = _limits(run, history, trace)
-    if all(event.detail.get("leaf") for event in trace.backwards if event.detail):
+    details = [event.detail for event in trace.backwards if event.detail]
+    if details and all(detail.get("leaf") for detail in details):
         return ITEM.not_checked("the loss does not depend on any parameter (see cg.04), so that no gradient tells of freezing.")
     cut = _cut_parameters(history, trace)
-    if cut:
+    if any(history.is_fresh(parameter) for parameter, _ in cut):
         return _cut_finding(history, cut, limits)
     flat = _flat_finding(history, trace, limits)
     if flat is not None:

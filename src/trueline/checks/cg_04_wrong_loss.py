@@ -51,7 +51,7 @@ from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
 RANK = 20
-CONSEQUENCES = ("cg.02", "tr.05", "hp.01", "hp.02", "tr.02")
+CONSEQUENCES = ("cg.02", "tr.05", "hp.01", "hp.02")
 OF_A_RUN: tuple[Callable[[Trace], patterns.Fault | None], ...] = (
     graph.constant_loss,
     graph.step_function_in_loss,

@@ -14,8 +14,9 @@ At the sampled steps the recorder notes for each parameter of every module that 
 gradient, and a hash of its content. A parameter is *left out* when it is trainable, had gradients other than zero, was in no
 optimizer at any time, and has the same content in all snapshots over at least two optimizer steps. A tensor of an optimizer
 is *stale* when it never had a gradient at any of the optimizer's steps and no module that was called owns it, or the module
-that owns it is not the one that trains. Left-out parameters into which weights were loaded are taken for an intended frozen
-part and are not reported, unless stale tensors of the same shapes prove that the optimizer was meant to hold them.
+that owns it is not the one that trains. Left-out parameters into which weights were loaded, or whose content no
+initialisation of this run made, are taken for an intended frozen part and are not reported, unless stale tensors of the same
+shapes prove that the optimizer was meant to hold them.
 
 ## Evidence
 The parameters left out with their gradients and unchanged content; the stale tensors and their shapes; steps counted.
@@ -40,7 +41,7 @@ from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
 RANK = 15
-CONSEQUENCES = ("cg.02", "hp.01", "hp.02", "tr.05", "wi.01")
+CONSEQUENCES = ("cg.02", "tr.05", "hp.01", "hp.02")
 LEAST_STEPS = 2
 
 
@@ -52,11 +53,15 @@ def conclude(run: Run) -> Finding:
         return ITEM.not_checked(f"{history.optimizer_steps} optimizer steps were recorded, and {LEAST_STEPS} are needed.")
     if not any(history.gradients(parameter) for parameter in history.weights):
         return ITEM.not_checked("no parameter of a called module was looked at during an optimizer step.")
+    if not history.trained_roots:
+        return ITEM.not_checked("no parameter had a gradient other than zero, so that none shows which ones should be held.")
     left_out = [parameter for parameter in history.weights if _is_left_out(history, parameter)]
     stale = [place for place in run.optimizer_parameters if _is_stale(history, place)]
     replaced = _same_shapes(left_out, stale)
     if not replaced:
         left_out = [parameter for parameter in left_out if parameter.loaded is None]
+        if not _made_in_this_run(run, history, left_out):
+            left_out = []
     limits = _limits(run, history)
     if not left_out:
         return ITEM.no_problem(_healthy_summary(run, history), limits=limits, confidence=0.95)
@@ -89,8 +94,14 @@ def _is_stale(history: ParameterHistory, place: OptimizerParameter) -> bool:
         return False
     if place.parameter is None or place.parameter not in history.run.parameters:
         return True
-    root = history.run.parameters[place.parameter].root
-    return not any("value" in history.gradients(other) for other in history.weights if other.root == root)
+    return history.run.parameters[place.parameter].root not in history.trained_roots
+
+
+def _made_in_this_run(run: Run, history: ParameterHistory, left_out: list[Parameter]) -> bool:
+    """Whether some of them were initialised here, so that leaving them out cannot be a pretrained part kept as it is."""
+    fresh = [parameter for parameter in left_out if history.is_fresh(parameter)]
+    layers = [parameter for parameter in left_out if run.modules[parameter.module].kind != "other"]
+    return any(parameter in layers for parameter in fresh) if layers else bool(fresh)
 
 
 def _same_shapes(left_out: list[Parameter], stale: list[OptimizerParameter]) -> bool:

@@ -15,8 +15,8 @@ spread between its rows (units) before the first step, and at sampled steps whet
 suspicious when smallest and largest are equal, or when the spread between rows is 0. The fault is symmetry that training
 does *not* break: after three or more optimizer steps the rows still differ by less than 1e-5 of the weights' size, or every
 sampled gradient was exactly zero. Three steps, because a zero layer behind another zero layer on purpose (zero-initialised
-residual branch and head) moves at the second or third. In shorter runs only two or more all-zero layers whose gradients are
-exactly zero at every step are reported, which proves that they cannot move.
+residual branch and head) moves at the second or third. In shorter runs only two or more all-zero layers are reported, in a
+network none of whose weights gets a gradient other than zero, which proves that they cannot move.
 
 The scale rule: std · sqrt(fan-in) above 10 in a linear or convolution layer that no normalisation follows, and a first
 cross-entropy more than 10 above ln(classes), what a guess costs.
@@ -63,10 +63,11 @@ def conclude(run: Run) -> Finding:
     alike = {parameter.id: how for parameter in weights if (how := _start(history, parameter, initial.get(parameter.id)))}
     suspects = [parameter for parameter in weights if parameter.id in alike]
     stuck = [parameter for parameter in suspects if _is_stuck(run, history, parameter)]
-    provable = [p for p in stuck if alike[p.id] == "all zero" and set(history.gradients(p)) == {"zero"}]
-    enough = history.optimizer_steps >= ENOUGH_STEPS
-    if (enough and stuck) or len(provable) > 1:
-        return _symmetry_finding(run, history, stuck if enough else provable, alike, initial)
+    told = [parameter for parameter in stuck if _steps(history, parameter) >= ENOUGH_STEPS]
+    if not told:
+        told = _provably_dead(history, weights, [parameter for parameter in suspects if alike[parameter.id] == "all zero"])
+    if told:
+        return _symmetry_finding(run, history, told, alike, initial)
     if stuck:
         return ITEM.not_checked(
             f"{listed(p.name for p in suspects)} start constant, and {history.optimizer_steps} optimizer steps are too "
@@ -76,14 +77,14 @@ def conclude(run: Run) -> Finding:
     too_large = _too_large(run, weights, initial)
     if too_large is not None:
         return too_large
-    told = f"All {len(weights)} weight matrices start with different values in their units."
+    summary = f"All {len(weights)} weight matrices start with different values in their units."
     if suspects:
-        told = (
+        summary = (
             f"{len(suspects)} of {len(weights)} weight matrices start constant ({listed(p.name for p in suspects)}), and "
             "training made their "
             "units different, as it does with zero-initialised heads, residual branches and adapters."
         )
-    return ITEM.no_problem(told, limits=_limits(history, weights), confidence=0.95)
+    return ITEM.no_problem(summary, limits=_limits(history, weights), confidence=0.95)
 
 
 def _is_weight(run: Run, history: ParameterHistory, parameter: Parameter) -> bool:
@@ -110,11 +111,24 @@ def _is_stuck(run: Run, history: ParameterHistory, parameter: Parameter) -> bool
     if not gradients or set(gradients) == {"none"}:
         return False
     if set(gradients) == {"zero"}:
-        return True
+        sampled = [snapshot.step for snapshot in history.snapshots(parameter) if snapshot.gradient is not None]
+        return sampled[-1] - sampled[0] + 1 >= ENOUGH_STEPS or history.optimizer_steps < ENOUGH_STEPS
     last = history.snapshots(parameter)[-1]
     if last.row_spread is None or last.step < 0:
         return False
     return last.row_spread <= EQUAL_ROWS * _size(run, parameter)
+
+
+def _steps(history: ParameterHistory, parameter: Parameter) -> int:
+    """How often an optimizer stepped it."""
+    return max((place.steps for place in history.held.get(parameter.id, [])), default=0)
+
+
+def _provably_dead(history: ParameterHistory, weights: list[Parameter], zero: list[Parameter]) -> list[Parameter]:
+    """All-zero layers of a root none of whose weights gets a gradient: two or more of them can never move."""
+    alive = {parameter.root for parameter in weights if set(history.gradients(parameter)) != {"zero"}}
+    dead = [parameter for parameter in zero if parameter.root not in alive]
+    return dead if len(dead) > 1 else []
 
 
 def _size(run: Run, parameter: Parameter) -> float:

@@ -88,4 +88,14 @@ def command(
         sys.exit(1)
     except OSError as problem:
         raise TruelineError(f"{script} cannot be read ({problem.strerror}). Give a readable Python script.") from problem
-    return Launch(program, Recording(program.name, [*(["-m"] if as_module else []), script, *args], name=name, script=script, budget=budget, kept_steps=tensors))
+    return Launch(
+        program,
+        Recording(
+            program.name,
+            [*(["-m"] if as_module else []), script, *args],
+            name=name,
+            script=script,
+            budget=budget,
+            kept_steps=tensors,
+        ),
+    )

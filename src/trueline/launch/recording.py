@@ -57,7 +57,6 @@ class Recording:
             platform=platform.platform(),
             world_size=int(os.environ.get("WORLD_SIZE", "1")),
         )
-        self._save()
         self.recorder = Recorder(
             lambda: Writer(rank_file(self.directory, self.rank)),
             str(Path.cwd()),
@@ -65,6 +64,7 @@ class Recording:
             kept_steps=kept_steps,
             keep_tensors=lambda step, tensors: write_tensors(self.directory, step, self.rank, tensors),
         )
+        self._save()
         self._adapters: list[Adapter] = []
         self._patches = Patches()
         self._process = ProcessWatch(self.recorder)
@@ -119,13 +119,11 @@ class Recording:
             try:
                 write_info(self.directory, self.info)
             except OSError as problem:
-                print(f"trueline: {self.directory} cannot be written ({problem}).", file=sys.stderr)
+                self.recorder.fail(problem)
 
 
 @contextmanager
-def record(
-    name: str | None = None, *, budget: float = DEFAULT_BUDGET, tensors: Iterable[int] = ()
-) -> Iterator[Recording]:
+def record(name: str | None = None, *, budget: float = DEFAULT_BUDGET, tensors: Iterable[int] = ()) -> Iterator[Recording]:
     """Record what happens inside of the `with` block, from a notebook or from a script of your own.
 
     The run is written to `.trueline/runs` (or $TRUELINE_RUNS); check it with `trueline check NAME`. `tensors` are the steps

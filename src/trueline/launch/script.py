@@ -35,9 +35,10 @@ def load_script(script: str, args: list[str]) -> Program:
         raise ScriptNotFound(f"There is no script {script!r} in {Path.cwd()}. Check the path, or run a module with: -m MODULE")
     if path.is_dir():
         raise ScriptNotFound(f"{script!r} is a directory. Expected a Python script. Run a package with: -m PACKAGE")
-    code = compile(path.read_bytes(), script, "exec", dont_inherit=True)
+    file = os.path.join(os.getcwd(), script)  # noqa: PTH109, PTH118 - Path would tidy up what python leaves as given
+    code = compile(path.read_bytes(), file, "exec", dont_inherit=True)
     folder = os.path.dirname(os.path.realpath(script))  # noqa: PTH120 - as python itself computes sys.path[0]
-    return Program(path.stem, code, [script, *args], folder, script)
+    return Program(path.stem, code, [script, *args], folder, file)
 
 
 def load_module(name: str, args: list[str]) -> Program:
@@ -64,9 +65,13 @@ def run_program(program: Program) -> None:
     main.__dict__.update(
         __file__=program.file,
         __spec__=program.spec,
+        __annotations__={},
+        __cached__=program.spec.cached if program.spec is not None else None,
         __builtins__=builtins,
         __package__=program.spec.parent if program.spec is not None else None,
-        __loader__=program.spec.loader if program.spec is not None else importlib.machinery.SourceFileLoader("__main__", program.file),
+        __loader__=program.spec.loader
+        if program.spec is not None
+        else importlib.machinery.SourceFileLoader("__main__", program.file),
     )
     sys.argv[:] = program.argv
     sys.path[0] = program.path_entry
@@ -82,33 +87,30 @@ def _hide_own_frames() -> None:
     show = sys.excepthook
 
     def excepthook(kind: type[BaseException], problem: BaseException, traceback: TracebackType | None) -> None:
-        hidden: set[int] = set()
-        link: BaseException | None = problem
-        while link is not None and id(link) not in hidden:
-            hidden.add(id(link))
+        seen: set[int] = set()
+        links: list[BaseException | None] = [problem]
+        while links:
+            link = links.pop()
+            if link is None or id(link) in seen:
+                continue
+            seen.add(id(link))
             link.__traceback__ = _without_own_frames(link.__traceback__)
-            link = link.__cause__ or link.__context__
+            links += [link.__cause__, link.__context__]
         show(kind, problem, problem.__traceback__)
 
     sys.excepthook = excepthook
 
 
 def _without_own_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback of the script alone: entries of Trueline's own files are taken out, wherever they are.
-
-    Before the script's first own frame there is also the console script that started us.
-    """
-    entries = []
-    started = False
+    """The traceback of the script alone: without what started it, and without entries of our own files further down."""
+    entries: list[TracebackType] = []
     while traceback is not None:
-        own = traceback.tb_frame.f_code.co_filename.startswith(_OWN_FOLDER)
-        if own:
-            started = True
-        elif started:
+        if traceback.tb_frame.f_code is run_program.__code__:
+            entries = []
+        elif not traceback.tb_frame.f_code.co_filename.startswith(_OWN_FOLDER):
             entries.append(traceback)
         traceback = traceback.tb_next
-    if not started:
-        return entries[0] if entries else None
-    for entry, following in zip(entries, [*entries[1:], None], strict=True):
-        entry.tb_next = following
-    return entries[0] if entries else None
+    following = None
+    for entry in reversed(entries):
+        following = TracebackType(following, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return following

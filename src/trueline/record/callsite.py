@@ -28,19 +28,19 @@ class CallSites:
     def __init__(self, cwd: str) -> None:
         self._cwd = cwd.rstrip(os.sep) + os.sep
         self._libraries = library_folders()
-        self._is_user: dict[CodeType, bool] = {}
-        self._ids: dict[tuple[CodeType, int], int] = {}
-        self._by_line: dict[tuple[str, int], int] = {}
+        # By file name, not by code object: equal functions of two files are equal code objects.
+        self._is_user: dict[str, bool] = {}
+        self._ids: dict[tuple[str, int], int] = {}
         self.new_rows: list[tuple[Any, ...]] = []
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:
         """The innermost frame of the user's code at or above `frame`."""
         is_user = self._is_user
         while frame is not None:
-            code = frame.f_code
-            mine = is_user.get(code)
+            file = frame.f_code.co_filename
+            mine = is_user.get(file)
             if mine is None:
-                mine = is_user[code] = self._belongs_to_user(code.co_filename)
+                mine = is_user[file] = self._belongs_to_user(file)
             if mine:
                 return frame
             frame = frame.f_back
@@ -54,21 +54,15 @@ class CallSites:
         if frame is None:
             return None
         line = frame.f_lineno or 0
-        key = (frame.f_code, line)
-        known = self._ids.get(key)
-        if known is None:
-            known = self._ids[key] = self._new(frame.f_code, line)
-        return known
+        known = self._ids.get((frame.f_code.co_filename, line))
+        return self._new(frame.f_code, line) if known is None else known
 
     def _new(self, code: CodeType, line: int) -> int:
         file = code.co_filename
-        known = self._by_line.get((file, line))
-        if known is not None:
-            return known
-        number = len(self._by_line) + 1
-        self._by_line[file, line] = number
+        number = self._ids[file, line] = len(self._ids) + 1
         absolute = os.path.abspath(file)  # noqa: PTH100 - Path.resolve would follow links, which users do not write
-        shown = absolute.removeprefix(self._cwd)
+        # A file name need not be text; what is stored is.
+        shown = absolute.removeprefix(self._cwd).encode(errors="replace").decode()
         self.new_rows.append((number, shown, line, code.co_name, linecache.getline(file, line).strip() or None))
         return number
 

@@ -39,6 +39,9 @@ def _short_rows(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
         rows = np.pad(rows, ((0, 0), (0, 4 - width % 4)))
     words = rows.view(np.uint32).astype(np.uint64)
     words *= _weights(words.shape[1])
+    # Products carry upwards only, and floats such as 1 and -1 have nothing but zeros below: without folding the upper half
+    # down, a few of the upper bits would have to tell such samples apart.
+    words ^= words >> np.uint64(32)
     hashes: NDArray[np.uint64] = words.sum(axis=1, dtype=np.uint64)
     hashes += np.uint64(width)
     hashes ^= hashes >> np.uint64(29)

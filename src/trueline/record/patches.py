@@ -32,10 +32,11 @@ class Patches:
         wrappers = {id(own): wrapper for _, _, own, wrapper in self._replaced if own is not _MISSING}
         libraries = library_folders()
         for module in list(sys.modules.values()):
-            names = getattr(module, "__dict__", None)
-            file = getattr(module, "__file__", None)
-            belongs_to_user = getattr(module, "__name__", None) == "__main__" or (file and not file.startswith(libraries))
-            if not names or not belongs_to_user:
+            # Looked up in `__dict__`: a module's own `__getattr__` may import, warn or raise.
+            names = getattr(module, "__dict__", {})
+            file = names.get("__file__")
+            in_library = not isinstance(file, str) or file.startswith(libraries)
+            if in_library and names.get("__name__") != "__main__":
                 continue
             for name, value in list(names.items()):
                 wrapper = wrappers.get(id(value))

@@ -6,6 +6,8 @@ import builtins
 import io
 import os
 import random
+from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,21 @@ from trueline.record.recorder import Recorder
 _MOST_FILES = 10_000
 _MOST_LINES = 5_000
 _LONGEST_LINE = 300
+
+
+class _Replacement:
+    """Stands in for a builtin. A Python function would not do: kept in a class (`log = print`) it would become a method."""
+
+    __wrapped__: Any
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        return self.__wrapped__.__reduce__()
 
 
 class ProcessWatch:
@@ -42,10 +59,16 @@ class ProcessWatch:
         def watched(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
             handle = original(file, mode, *args, **kwargs)
             if self._recorder.active and isinstance(mode, str) and not {"w", "a", "x"} & set(mode):
-                self._opened(file)
+                self._note(self._opened, file)
             return handle
 
-        return watched
+        return _Replacement(watched)
+
+    def _note(self, note: Callable[..., None], *args: Any) -> None:
+        try:
+            note(*args)
+        except Exception as problem:  # noqa: BLE001 - recording must never break the script
+            self._recorder.fail(problem)
 
     def _opened(self, file: Any) -> None:
         if not isinstance(file, str | os.PathLike) or len(self._files) >= _MOST_FILES:
@@ -64,9 +87,9 @@ class ProcessWatch:
         def watched(*values: Any, **kwargs: Any) -> None:
             original(*values, **kwargs)
             if self._recorder.active and self._lines < _MOST_LINES:
-                self._printed(values, kwargs.get("sep"))
+                self._note(self._printed, values, kwargs.get("sep"))
 
-        return watched
+        return _Replacement(watched)
 
     def _printed(self, values: tuple[Any, ...], separator: str | None) -> None:
         texts = [value for value in values if isinstance(value, str | int | float | np.number)]
@@ -79,10 +102,10 @@ class ProcessWatch:
     def _watched_seed(self, library: str, original: Any) -> Any:
         def watched(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            note_seed(self._recorder, library, args, kwargs)
+            self._note(note_seed, self._recorder, library, args, kwargs)
             return result
 
-        return watched
+        return _Replacement(watched)
 
 
 def note_seed(recorder: Recorder, library: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -95,6 +118,6 @@ def note_seed(recorder: Recorder, library: str, args: tuple[Any, ...], kwargs: d
 
 def _size(path: str) -> int | None:
     try:
-        return os.stat(path).st_size
+        return Path(path).stat().st_size
     except OSError:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable
@@ -23,14 +22,27 @@ _URGENT_STEPS = 2
 
 def to_json(value: Any) -> str:
     """JSON text of a plain value; NaN and infinities become null, what JSON does not know becomes its text."""
-    return _encode(value).decode()
+    try:
+        return _encode(value).decode()
+    except UnicodeEncodeError:
+        # File names and what is printed need not be text.
+        return _encode(_as_text(value)).decode()
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {_as_text(key): _as_text(part) for key, part in value.items()}
+    return [_as_text(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 class Recorder:
     """Counts steps and happenings, decides what is sampled, and hands complete steps to the store.
 
-    `busy` is True while a watch works: what it does itself is not the script's doing. `active` is False before the first framework is installed, after the end, in forked children, and from the moment on
-    at which recording failed; every hook of an adapter looks at it first.
+    `busy` is True while a watch works: what it does itself is not the script's doing. `active` is False before the first
+    framework is installed, after the end, in forked children, and from the moment on at which recording failed; every hook
+    of an adapter looks at it first.
     """
 
     def __init__(
@@ -164,7 +176,9 @@ class Recorder:
             except Exception as problem:  # noqa: BLE001 - a full disk must not stop the training
                 self.fail(problem)
         ended = perf_counter()
-        self.sampling.step_ended(self.step, seconds=ended - self._step_started, spent=self.spent + ended - now, sampled=self.sampled)
+        self.sampling.step_ended(
+            self.step, seconds=ended - self._step_started, spent=self.spent + ended - now, sampled=self.sampled
+        )
         self.step += 1
         self.sampled = self.sampling.samples(self.step) or self.step in self._kept_steps or self._is_urgent()
         self.traced = self.step < TRACED_STEPS
@@ -217,9 +231,12 @@ class Recorder:
         if self._writer is None:
             return
         if self.failure is None:
-            for row in self._late:
-                self.row("step", _with_numbers(row))
-            self.row("meta", ("ended", json.dumps(True)))
+            try:
+                for row in self._late:
+                    self.row("step", _with_numbers(row))
+            except Exception as problem:  # noqa: BLE001 - a device that failed the script cannot be read any more
+                self.failure = f"{type(problem).__name__}: {problem}"
+            self.row("meta", ("ended", "true"))
             self.commit()
         self.active = False
         self._writer.close()

@@ -24,14 +24,16 @@ def rank_file(directory: Path, rank: int) -> Path:
 
 def rank_files(directory: Path) -> list[tuple[int, Path]]:
     """The ranks that left a record, in order."""
-    numbers = ((path.stem.removeprefix("rank"), path) for path in directory.glob("rank*.sqlite"))
-    return sorted((int(number), path) for number, path in numbers if number.isdecimal())
+    numbers = ((path.stem.removeprefix("rank"), path) for path in directory.glob("rank*.sqlite") if path.is_file())
+    return sorted((int(number), path) for number, path in numbers if number.isdecimal() and str(int(number)) == number)
 
 
 def write_info(directory: Path, info: RunInfo) -> None:
     """Replace `run.json` in one move, so that a reader never sees half of it."""
     partial = directory / f"{RUN_FILE}.{os.getpid()}"
-    partial.write_bytes(msgspec.json.format(msgspec.json.encode(info)) + b"\n")
+    # Paths and arguments need not be text; what is stored is.
+    text = json.dumps(msgspec.to_builtins(info), ensure_ascii=False, indent=2)
+    partial.write_bytes(text.encode(errors="replace") + b"\n")
     partial.replace(directory / RUN_FILE)
 
 
@@ -49,7 +51,7 @@ def read_info(directory: Path) -> RunInfo:
                 f"{directory} was written in run format {format_found}; this Trueline reads up to {FORMAT}. Upgrade Trueline."
             )
         info = msgspec.json.decode(path.read_bytes(), type=RunInfo)
-    except (ValueError, msgspec.DecodeError) as problem:
+    except (ValueError, RecursionError, msgspec.DecodeError) as problem:
         raise RunNotFound(f"{path} is not readable as a run description ({problem}). Record the run again.") from problem
     if info.status == "running" and not _alive(info.pid):
         info.status = "killed"
@@ -59,7 +61,7 @@ def read_info(directory: Path) -> RunInfo:
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True
@@ -77,5 +79,5 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA query_only = ON")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
-        connection = sqlite3.connect(f"{address}?immutable=1", uri=True)
+        connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True)
     return connection

@@ -81,11 +81,13 @@ class Run:
 
     @cached_property
     def modules(self) -> dict[int, Module]:
-        rows = self._rows("SELECT id, root, path, root_name, type, kind, same_as, built, called, settings FROM module ORDER BY id")
+        rows = self._rows(
+            "SELECT id, root, path, root_name, type, kind, same_as, built, called, settings FROM module ORDER BY id"
+        )
         several = self._has_several_models
         return {
             row[0]: Module(
-                row[0], row[1], row[2], _display_name(row[2], row[3], several), row[4], row[5], row[6],
+                row[0], row[1], row[2], _display_name(row[2], row[3], several_models=several), row[4], row[5], row[6],
                 self._location(row[7]), self._location(row[8]), _json(row[9]),
             )
             for row in rows
@@ -105,11 +107,12 @@ class Run:
     def parameters(self) -> dict[int, Parameter]:
         """Parameters and buffers of all root modules."""
         rows = self._rows(
-            "SELECT id, root, module, path, shape, dtype, trainable, buffer, same_as, initialised, loaded FROM parameter ORDER BY id"
+            "SELECT id, root, module, path, shape, dtype, trainable, buffer, same_as, initialised, loaded FROM parameter "
+            "ORDER BY id"
         )
         found = {}
         for row in rows:
-            name = _display_name(row[3], self.modules[row[1]].name, self._has_several_models)
+            name = _display_name(row[3], self.modules[row[1]].name, several_models=self._has_several_models)
             found[row[0]] = Parameter(
                 row[0], row[1], row[2], row[3], name, tuple(_json(row[4])), row[5],
                 bool(row[6]), bool(row[7]), row[8], self._location(row[9]), self._location(row[10]),
@@ -180,7 +183,8 @@ class Run:
     @cached_property
     def batches(self) -> list[Batch]:
         rows = self._rows(
-            "SELECT seq, step, loader, epoch, position, wait, size, fingerprints, targets, target_kind, fields FROM batch ORDER BY seq"
+            "SELECT seq, step, loader, epoch, position, wait, size, fingerprints, targets, target_kind, fields FROM batch "
+            "ORDER BY seq"
         )
         fields_of: dict[int | None, list[dict[str, Any]]] = {}
         found = []
@@ -208,9 +212,7 @@ class Run:
         """The traced operations, in the order in which they ran."""
         rows = self._rows("SELECT seq, step, name, module, location, inputs, outputs, settings, used FROM op ORDER BY seq")
         return [
-            Op(
-                row[0], row[1], row[2], row[3], self._location(row[4]), _json(row[5]), _json(row[6]), _json(row[7]), bool(row[8])
-            )
+            Op(row[0], row[1], row[2], row[3], self._location(row[4]), _json(row[5]), _json(row[6]), _json(row[7]), bool(row[8]))
             for row in rows
         ]
 
@@ -235,14 +237,18 @@ class Run:
     @cached_property
     def snapshots(self) -> dict[int, list[Snapshot]]:
         """Snapshots by parameter id, ordered in time."""
-        rows = self._rows("SELECT step, parameter, trainable, optimizer, gradient, digest, row_spread FROM snapshot ORDER BY rowid")
+        rows = self._rows(
+            "SELECT step, parameter, trainable, optimizer, gradient, digest, row_spread FROM snapshot ORDER BY rowid"
+        )
         found: dict[int, list[Snapshot]] = {}
         for step, parameter, trainable, optimizer, gradient, digest, spread in rows:
-            found.setdefault(parameter, []).append(Snapshot(step, parameter, bool(trainable), optimizer, gradient, digest, spread))
+            found.setdefault(parameter, []).append(
+                Snapshot(step, parameter, bool(trainable), optimizer, gradient, digest, spread)
+            )
         return found
 
 
-def _display_name(path: str, root_name: str, several_models: bool) -> str:
+def _display_name(path: str, root_name: str, *, several_models: bool) -> str:
     if not path:
         return root_name
     return f"{root_name}.{path}" if several_models else path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from datetime import datetime
 from pathlib import Path
 
@@ -25,27 +26,40 @@ def create_run_directory(stem: str, name: str | None = None, *, shared: bool = F
     A shared one may be there already: the ranks of one launch all come here.
     """
     folder = runs_folder()
+    if name is not None and (not name or name in {".", ".."} or Path(name).name != name):
+        raise TruelineError(f"A run name is a plain file name. Received {name!r}. Give one such as: --name first-try")
+    # On its own: a broken link in its place "exists already", which below would be taken for a run of that name.
+    folder.mkdir(parents=True, exist_ok=True)
     if name is not None:
-        if not name or name in {".", ".."} or Path(name).name != name:
-            raise TruelineError(f"A run name is a plain file name. Received {name!r}. Give one such as: --name first-try")
         directory = folder / name
         try:
-            directory.mkdir(parents=True, exist_ok=shared)
+            directory.mkdir(exist_ok=shared)
         except FileExistsError as problem:
             raise RunExists(
-                f"A run named {name!r} exists already in {folder}. Give another --name, or delete it with: trueline runs delete {name}"
+                f"A run named {name!r} exists already in {folder}. Give another --name, or delete it with: "
+                f"trueline runs delete {name}"
             ) from problem
+        except OSError as problem:
+            raise _unwritable(folder, problem) from problem
         return directory
     base = f"{stem}-{datetime.now():%Y%m%d-%H%M%S}"
     count = 1
     while True:
         directory = folder / (base if count == 1 else f"{base}-{count}")
         try:
-            directory.mkdir(parents=True)
+            directory.mkdir()
         except FileExistsError:
             count += 1
+        except OSError as problem:
+            raise _unwritable(folder, problem) from problem
         else:
             return directory
+
+
+def _unwritable(folder: Path, problem: OSError) -> TruelineError:
+    return TruelineError(
+        f"{folder} cannot be written ({problem.strerror}). Runs go there; choose another folder with {RUNS_VARIABLE}=FOLDER"
+    )
 
 
 def find_run(reference: str) -> Path:
@@ -84,4 +98,12 @@ def delete_run(directory: Path) -> None:
 
 def size_of(directory: Path) -> int:
     """Bytes that the run takes on disk."""
-    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+    return sum(map(_file_size, directory.rglob("*")))
+
+
+def _file_size(path: Path) -> int:
+    try:
+        status = path.stat()
+    except FileNotFoundError:  # a write-ahead log goes when its writer ends
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0

@@ -36,12 +36,17 @@ def write_tensors(directory: Path, step: int, rank: int, tensors: dict[str, Stor
     path = tensor_file(directory, step, rank)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
-    specs = {
-        name: TensorSpec(dtype=tensor.dtype, shape=list(tensor.shape), data_ptr=tensor.data.ctypes.data, data_len=tensor.data.nbytes)
-        for name, tensor in tensors.items()
-    }
-    serialize_file(specs, str(partial))
+    doubles = {name: "complex128" for name, tensor in tensors.items() if tensor.dtype == "complex128"}
+    serialize_file({name: _spec(tensor) for name, tensor in tensors.items()}, str(partial), doubles)
     partial.replace(path)
+
+
+def _spec(tensor: StoredTensor) -> TensorSpec:
+    dtype, shape = tensor.dtype, list(tensor.shape)
+    if dtype == "complex128":
+        # Safetensors has no such type: pairs of doubles, and the type is told in the file's metadata.
+        dtype, shape = "float64", [*shape, 2]
+    return TensorSpec(dtype=dtype, shape=shape, data_ptr=tensor.data.ctypes.data, data_len=tensor.data.nbytes)
 
 
 def read_tensors(directory: Path, step: int, rank: int = 0) -> dict[str, NDArray[Any]]:
@@ -52,7 +57,18 @@ def read_tensors(directory: Path, step: int, rank: int = 0) -> dict[str, NDArray
         raise RunNotFound(
             f"No tensors were kept for step {step} in {directory}. Keep them with: trueline run --tensors {step} SCRIPT"
         )
-    return {name: _array(kept["dtype"], kept["shape"], kept["data"]) for name, kept in deserialize(path.read_bytes())}  # type: ignore[no-untyped-call]
+    content = path.read_bytes()
+    found = {name: _array(kept["dtype"], kept["shape"], kept["data"]) for name, kept in deserialize(content)}  # type: ignore[no-untyped-call]
+    for name in _metadata(content):
+        found[name] = found[name].view("<c16").reshape(found[name].shape[:-1])
+    return found
+
+
+def _metadata(content: bytes) -> dict[str, str]:
+    """The file starts with the length of its header, which is JSON."""
+    length = int.from_bytes(content[:8], "little")
+    metadata: dict[str, str] = msgspec.json.decode(content[8 : 8 + length]).get("__metadata__", {})
+    return metadata
 
 
 def _array(dtype: str, shape: list[int], data: bytes) -> NDArray[Any]:

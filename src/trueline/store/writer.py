@@ -41,7 +41,7 @@ class Writer:
                 if table_rows:
                     self._connection.executemany(self._statements[table], table_rows)
             self._connection.execute("COMMIT")
-        except sqlite3.Error:
+        except BaseException:  # also a value that SQLite cannot hold, or Ctrl-C: the next commit starts afresh
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise

@@ -40,7 +40,7 @@ class PyTorchAdapter:
         self._loads = LoadWatch(recorder, self._registry)
         self._backward = BackwardWatch(recorder, self._registry, self._trace, progress, self._optimizers)
         self._watches: list[Watch] = [
-            ModuleWatch(recorder, self._registry, batches, self._trace),
+            ModuleWatch(recorder, self._registry, batches, self._trace, progress),
             batches,
             LossWatch(recorder, batches, self._trace),
             self._optimizers,

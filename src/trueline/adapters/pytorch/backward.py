@@ -46,7 +46,11 @@ class BackwardWatch(Watch):
                 original(tensors, *args, **kwargs)
                 return
             self._before(tensors, kwargs)
-            original(tensors, *args, **kwargs)
+            self._progress.inside_backward = True
+            try:
+                original(tensors, *args, **kwargs)
+            finally:
+                self._progress.inside_backward = False
             self._after()
 
         return watched

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Mapping
 from time import perf_counter
@@ -30,6 +31,21 @@ _TARGET_NAMES = {"label", "labels", "label_ids", "target", "targets", "y"}
 _SEQ, _STEP, _SIZE, _TARGETS, _TARGET_KIND = 0, 1, 6, 8, 9
 
 
+class _Handed:
+    """The tensors that a root module was called with last, without keeping them alive."""
+
+    def __init__(self, seq: int, step: int, root: int, tensors: list[Tensor]) -> None:
+        self.seq = seq
+        self._step = step
+        self._root = root
+        self._tensors = [weakref.ref(tensor) for tensor in tensors]
+
+    def is_same(self, step: int, root: int, tensors: list[Tensor]) -> bool:
+        if (step, root, len(tensors)) != (self._step, self._root, len(self._tensors)):
+            return False
+        return all(reference() is tensor for reference, tensor in zip(self._tensors, tensors, strict=True))
+
+
 class BatchWatch(Watch):
     """Watches DataLoaders and the tensors that enter root modules."""
 
@@ -44,7 +60,7 @@ class BatchWatch(Watch):
         self._layouts: dict[int | None, list[Any]] = {}
         self._fetched: deque[tuple[list[Any], list[StorageWeakRef]]] = deque(maxlen=_REMEMBERED)
         self._linked: set[int] = set()
-        self._direct: tuple[int, tuple[int, ...]] | None = None
+        self._direct: _Handed | None = None
         self._current: list[Any] | None = None
         self.traced_tensors: list[tuple[int, Tensor]] = []
 
@@ -151,13 +167,12 @@ class BatchWatch(Watch):
             return None
         row = self._fetched_row(sized)
         if row is None:
-            key = (root, *(tensor.data_ptr() for tensor in sized))
-            if self._direct is not None and self._direct[1] == key and self._current is not None and self._current[_STEP] == self.recorder.step:
-                return self._direct[0]
+            if self._direct is not None and self._direct.is_same(self.recorder.step, root, sized):
+                return self._direct.seq
             row = self._row(None, None, None, 0.0, [(str(place), tensor) for place, tensor in enumerate(sized)])
             if row is None:
                 return None
-            self._direct = (row[_SEQ], key)
+            self._direct = _Handed(row[_SEQ], self.recorder.step, root, sized)
         self._linked.add(row[_SEQ])
         self._current = row
         return int(row[_SEQ])
@@ -190,7 +205,8 @@ class BatchWatch(Watch):
     def is_fast_path_risk(module: nn.Module) -> bool:
         """Whether tracing could change which kernel runs: attention in eval mode takes a fused path when nobody watches."""
         return any(
-            isinstance(part, nn.MultiheadAttention | nn.TransformerEncoderLayer) and not part.training for part in module.modules()
+            isinstance(part, nn.MultiheadAttention | nn.TransformerEncoderLayer) and not part.training
+            for part in module.modules()
         )
 
 
@@ -201,7 +217,11 @@ def _loader_row(number: int, loader: DataLoader[Any], built: int | None) -> tupl
     except TypeError:
         length = None
     sampler = type(loader.sampler).__name__ if hasattr(loader, "sampler") else None
-    settings = {"drop_last": loader.drop_last, "workers": loader.num_workers, "batch_sampler": type(loader.batch_sampler).__name__}
+    settings = {
+        "drop_last": loader.drop_last,
+        "workers": loader.num_workers,
+        "batch_sampler": type(loader.batch_sampler).__name__,
+    }
     return number, type(dataset).__name__, length, loader.batch_size, sampler, built, to_json(settings)
 
 

@@ -115,7 +115,8 @@ class OpTrace(Watch):
         if inplace or function.__name__.startswith("__i"):
             settings["inplace"] = True
         described = [
-            {"shape": list(tensor.shape), "dtype": dtype_name(tensor), "requires_grad": tensor.requires_grad} for tensor in outputs
+            {"shape": list(tensor.shape), "dtype": dtype_name(tensor), "requires_grad": tensor.requires_grad}
+            for tensor in outputs
         ]
         row: list[Any] = [
             seq, recorder.step, name, self._modules[-1] if self._modules else None, recorder.location(),
@@ -149,7 +150,21 @@ def _neutral_name(function: Any) -> str:
         return name
     if name.startswith("__") and name.endswith("__"):
         name = name.strip("_")
-        if name in {"radd", "rsub", "rmul", "rdiv", "rtruediv", "rpow", "rmatmul", "iadd", "isub", "imul", "idiv", "itruediv", "ipow"}:
+        if name in {
+            "radd",
+            "rsub",
+            "rmul",
+            "rdiv",
+            "rtruediv",
+            "rpow",
+            "rmatmul",
+            "iadd",
+            "isub",
+            "imul",
+            "idiv",
+            "itruediv",
+            "ipow",
+        }:
             name = name[1:]
     return name.rstrip("_") if not name.startswith("__") else name
 

@@ -20,6 +20,7 @@ from trueline.adapters.pytorch.data import BatchWatch
 from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.kinds import drops_units, uses_batch_statistics
 from trueline.adapters.pytorch.registry import Registry
+from trueline.adapters.pytorch.steps import StepProgress
 from trueline.adapters.pytorch.tensors import is_plain, tensors_in, under_transform
 from trueline.record import Recorder
 from trueline.record.patches import Patches
@@ -31,11 +32,14 @@ _MOST_FORCED_DROPOUTS = 200
 class ModuleWatch(Watch):
     """Watches `nn.Module.__call__` at the class, so that nothing is attached to any module."""
 
-    def __init__(self, recorder: Recorder, registry: Registry, batches: BatchWatch, trace: OpTrace) -> None:
+    def __init__(
+        self, recorder: Recorder, registry: Registry, batches: BatchWatch, trace: OpTrace, progress: StepProgress
+    ) -> None:
         super().__init__(recorder)
         self._registry = registry
         self._batches = batches
         self._trace = trace
+        self._progress = progress
         self._thread: int | None = None
         self._inside = False
         self._detailed = False
@@ -62,7 +66,8 @@ class ModuleWatch(Watch):
                 if watch._detailed:
                     return watch._inner_call(module, args, kwargs)
                 return original(module, *args, **kwargs)
-            if not watch.recorder.active or not watch._is_training_thread():
+            if not watch.recorder.active or watch._progress.inside_backward or not watch._is_training_thread():
+                # A call inside of the backward pass is activation checkpointing: the forward pass over again.
                 return original(module, *args, **kwargs)
             return watch._root_call(module, args, kwargs)
 

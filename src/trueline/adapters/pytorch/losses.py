@@ -90,7 +90,8 @@ class LossWatch(Watch):
         recorder.row(
             "loss_call",
             (
-                recorder.next_seq(), recorder.step, kind, recorder.location(), int(isinstance(value, Tensor) and value.requires_grad),
+                recorder.next_seq(), recorder.step, kind, recorder.location(),
+                int(isinstance(value, Tensor) and value.requires_grad),
                 float(value) if single else None, to_json(self._described(given, rows=kind in _CLASS_AXIS)),
                 to_json(self._described(target, distinct=True)), to_json(settings),
             ),

@@ -96,7 +96,9 @@ class Registry(Watch):
             known = paths.get(path)
             if known is None or known[0]() is not module:
                 paths[path] = (weakref.ref(module), self._register_module(root_id, name, path, module))
-        tensors: list[tuple[str, Tensor, bool]] = [(path, tensor, False) for path, tensor in root.named_parameters(remove_duplicate=False)]
+        tensors: list[tuple[str, Tensor, bool]] = [
+            (path, tensor, False) for path, tensor in root.named_parameters(remove_duplicate=False)
+        ]
         tensors += [(path, tensor, True) for path, tensor in root.named_buffers(remove_duplicate=False)]
         new = []
         for path, tensor, buffer in tensors:
@@ -167,7 +169,15 @@ class Registry(Watch):
             gradient = _gradient_state(tensor) if gradients else None
             self.recorder.row(
                 "snapshot",
-                (step, number, int(tensor.requires_grad), self.optimizer_of.get(tensor), gradient, digest(tensor), row_spread(tensor)),
+                (
+                    step,
+                    number,
+                    int(tensor.requires_grad),
+                    self.optimizer_of.get(tensor),
+                    gradient,
+                    digest(tensor),
+                    row_spread(tensor),
+                ),
             )
             self.stat(step, "parameter", number, 0, tensor)
 

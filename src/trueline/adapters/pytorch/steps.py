@@ -27,6 +27,7 @@ class StepProgress(Watch):
         self.clipped: tuple[set[int], float] | None = None
         self.unscaled: tuple[weakref.ref[Tensor], Any] | None = None
         self.inside_optimizer = False
+        self.inside_backward = False
         self.optimizer_has_stepped = False
         self.on_first_end: list[Callable[[], None]] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -10,11 +11,13 @@ import torch
 import xxhash
 from torch import Tensor
 from torch._C._functorch import peek_interpreter_stack
-from torch.utils._pytree import tree_leaves
 
 from trueline.record.sketch import BLOCK, BUCKETS, block_sign, block_signs
 from trueline.store import StoredTensor
 
+# min, max, mean, std, L2, mean of absolutes, share of zeros, NaN count, Inf count.
+Number = float | None
+Statistics = tuple[Number, Number, Number, Number, Number, Number, Number, int, int]
 # Above this share of the mean square in the square of the mean, the quick formula for the variance loses too many digits.
 _CANCELLATION = 0.99
 # Below this, squares of float32 values were rounded to denormal numbers or to zero.
@@ -27,18 +30,26 @@ def under_transform() -> bool:
 
 
 def tensors_in(value: Any, most: int = 16) -> list[Tensor]:
-    """The tensors in a nest of containers, in order."""
+    """The tensors in a nest of tuples, lists, dictionaries and dataclasses, in order."""
+    found: list[Tensor] = []
+    _gather(value, found, most)
+    return found
+
+
+def _gather(value: Any, found: list[Tensor], most: int) -> None:
+    if len(found) >= most:
+        return
     if isinstance(value, Tensor):
-        return [value]
-    found = []
-    for leaf in tree_leaves(value):
-        if isinstance(leaf, Tensor):
-            found.append(leaf)
-        elif hasattr(leaf, "__dataclass_fields__"):
-            found.extend(part for part in vars(leaf).values() if isinstance(part, Tensor))
-        if len(found) >= most:
-            break
-    return found[:most]
+        found.append(value)
+    elif isinstance(value, tuple | list):
+        for part in value:
+            _gather(part, found, most)
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            _gather(part, found, most)
+    elif hasattr(value, "__dataclass_fields__"):
+        for name in value.__dataclass_fields__:
+            _gather(getattr(value, name, None), found, most)
 
 
 def dtype_name(tensor: Tensor) -> str:
@@ -57,8 +68,8 @@ def _dense_float(tensor: Tensor) -> Tensor:
     return values if values.dtype in (torch.float32, torch.float64) else values.float()
 
 
-def statistics(tensor: Tensor) -> tuple[float | None, float | None, float | None, float | None, float | None, float | None, float | None, int, int]:  # fmt: skip
-    """min, max, mean, std, L2, mean of absolutes, share of zeros, NaN count, Inf count; the numbers over finite values."""
+def statistics(tensor: Tensor) -> Statistics:
+    """The numbers of a row of `tensor_stat`, over the finite values."""
     values = _dense_float(tensor)
     count = values.numel()
     if count == 0:
