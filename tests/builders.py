@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +52,7 @@ def build_run(
     """
     directory.mkdir(parents=True, exist_ok=True)
     write_info(directory, run_info(directory.name, **info))
-    writer = Writer(directory / "rank0.sqlite")
+    writer = Writer(directory, 0)
     writer.commit(_model_rows())
     writer.commit({"step": [_step_row(number, loss) for number, loss in enumerate(losses)]})
     writer.commit({"event": [_backward_row(number, loss) for number, loss in enumerate(losses)]})
@@ -82,6 +84,17 @@ def stat_row(step: int, role: str, subject: int, *, nan: int = 0, inf: int = 0, 
     return (
         step, role, subject, 0, json.dumps(list(shape)), "float32", -1.5, 2.5, 0.1, 0.9, 3.0, 0.7, 0.25, nan, inf, sketch
     )  # fmt: skip
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """No file of this process can grow past this, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def _finite(loss: float | None) -> bool:

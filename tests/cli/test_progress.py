@@ -10,7 +10,8 @@ from pathlib import Path
 
 from builders import build_run
 
-from trueline.cli.progress import last_step
+from trueline.cli.progress import StepReader
+from trueline.store import Writer, last_step
 
 SLOW = """\
 import time
@@ -70,3 +71,26 @@ def test_last_step(tmp_path: Path) -> None:
     assert last_step(build_run(tmp_path / "run", [2.5, 1.5])) == (2, 1.5)
     (tmp_path / "run" / "rank0.sqlite").write_bytes(b"no database" * 100)
     assert last_step(tmp_path / "run") is None
+
+
+def _write_step(writer: Writer, step: int, loss: float | str | None) -> None:
+    writer.commit({"step": [(step, step, 1, loss, 1.0, 1, 0.1, 0.0, 1, 1, None, None, None)], "event": []})
+
+
+def test_steps_are_followed_while_they_are_written(tmp_path: Path) -> None:
+    steps = StepReader(tmp_path)
+    assert steps.last_step() is None
+    writer = Writer(tmp_path, 0)
+    assert steps.last_step() is None
+    _write_step(writer, 0, 2.5)
+    _write_step(writer, 1, None)
+    assert steps.last_step() == last_step(tmp_path) == (2, None)
+    _write_step(writer, 2, "nan")
+    assert str(steps.last_step()) == str(last_step(tmp_path)) == "(3, nan)"
+    _write_step(writer, 3, 1.5)
+    with (tmp_path / "rank0.journal").open("ab") as file:
+        file.write(b"\x80\x00")
+    assert steps.last_step() == last_step(tmp_path) == (4, 1.5)
+    writer.close()
+    assert not (tmp_path / "rank0.journal").exists()
+    assert steps.last_step() == last_step(tmp_path) == (4, 1.5)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import run_info
 
-from tests.builders import run_info
 from trueline.model import Event
 from trueline.record import Recorder
 from trueline.record.patches import Patches
@@ -27,7 +27,7 @@ class Watched:
 
     def __init__(self, directory: Path, info: Path) -> None:
         self.directory = directory
-        self.recorder = Recorder(lambda: Writer(directory / "rank0.sqlite"), str(info), budget=0.05)
+        self.recorder = Recorder(lambda: Writer(directory, 0), str(info), budget=0.05)
         self.patches = Patches()
         ProcessWatch(self.recorder).install(self.patches)
         self.recorder.start(framework="none")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from builders import largest_file, run_info
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import run_info
 from trueline.model import Step
 from trueline.record import Recorder, to_json
 from trueline.store import Run, StoredTensor, Writer, read_tensors, write_info, write_tensors
@@ -29,7 +28,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
     made: list[Recorder] = []
 
     def of(budget: float = 0.0, **settings: Any) -> Recorder:
-        recorder = Recorder(lambda: Writer(tmp_path / "rank0.sqlite"), str(tmp_path), budget, **settings)
+        recorder = Recorder(lambda: Writer(tmp_path, 0), str(tmp_path), budget, **settings)
         recorder.start(framework="none")
         made.append(recorder)
         return recorder
@@ -171,13 +170,10 @@ def test_tensors_that_cannot_be_kept_stop_the_recording_only(make: Make, capsys:
 def test_a_writer_that_fails_is_reported_once(make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recorder = make()
     end_step(recorder)
-    # Somebody else takes a table away: a real failure of a real store.
-    other = sqlite3.connect(tmp_path / "rank0.sqlite")
-    other.execute("DROP TABLE step")
-    other.commit()
-    other.close()
-    for _ in range(3):
-        end_step(recorder)
+    # No file of this process may grow from here on: a real failure of a real store.
+    with largest_file((tmp_path / "rank0.journal").stat().st_size + 10):
+        for _ in range(3):
+            end_step(recorder)
     recorder.event("seed")
     recorder.close()
     errors = capsys.readouterr().err
@@ -185,11 +181,13 @@ def test_a_writer_that_fails_is_reported_once(make: Make, tmp_path: Path, capsys
     assert "recording stopped at step 1" in errors
     assert not recorder.active
     assert recorder.failure is not None
-    assert recorder.failure.startswith("OperationalError")
+    assert recorder.failure.startswith("OSError")
+    assert "disk is probably full" in recorder.failure
+    assert [step.id for step in steps_in(tmp_path)] == [0]
 
 
 def test_a_store_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    recorder = Recorder(lambda: Writer(tmp_path / "missing" / "rank0.sqlite"), str(tmp_path), 0.05)
+    recorder = Recorder(lambda: Writer(tmp_path / "missing", 0), str(tmp_path), 0.05)
     recorder.start(framework="none")
     recorder.start(framework="another")
     end_step(recorder)
@@ -211,10 +209,10 @@ def test_a_value_that_cannot_be_stored_loses_no_earlier_step(
 
 
 def test_inactive_before_the_start_and_after_the_end(make: Make, tmp_path: Path) -> None:
-    early = Recorder(lambda: Writer(tmp_path / "rank7.sqlite"), str(tmp_path), 0.05)
+    early = Recorder(lambda: Writer(tmp_path, 7), str(tmp_path), 0.05)
     assert not early.active
     early.close()
-    assert not (tmp_path / "rank7.sqlite").exists()
+    assert not list(tmp_path.glob("rank7.*"))
     recorder = make()
     assert recorder.active
     recorder.close()

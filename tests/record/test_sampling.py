@@ -64,7 +64,8 @@ def test_uses_what_it_may_spend(budget: float, own: float, relative: float) -> N
     steps, cost = 700, relative * own
     run = Simulation(budget, steps, own=own, always=0.0, cost=cost)
     if run.sampled[FULL_STEPS:] != list(range(FULL_STEPS + 1, steps)):
-        assert run.spent >= budget * run.own - cost - 2 * budget * own - 1e-12
+        allotted = Sampling(budget).budget
+        assert run.spent >= allotted * run.own - cost - 2 * allotted * own - 1e-12
 
 
 @given(budgets, own_times, relative_costs)
@@ -76,10 +77,11 @@ def test_first_steps_and_powers_of_two_are_always_sampled(budget: float, own: fl
 
 
 def test_long_run_share() -> None:
-    """Ten thousand steps of 10 ms with a sample of 30 ms: 5 % of the time, one sample every sixty steps."""
+    """Ten thousand steps of 10 ms with a sample of 30 ms: within 5 % of the time, and not far below it."""
     run = Simulation(0.05, 10_000, own=0.01, always=0.0, cost=0.03)
-    assert run.spent / run.own == pytest.approx(0.05, rel=0.05)
-    assert len(run.sampled) == pytest.approx(10_000 / 60, rel=0.1)
+    assert 0.025 < run.spent / run.own <= 0.05
+    assert run.spent / run.own == pytest.approx(Sampling(0.05).budget, rel=0.05)
+    assert len(run.sampled) - FULL_STEPS == pytest.approx(run.spent / 0.03)
 
 
 def test_nothing_is_sampled_on_top_when_the_unavoidable_part_takes_the_budget() -> None:

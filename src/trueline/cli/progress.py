@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sqlite3
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +13,8 @@ from rich.text import Text
 
 from trueline.report.console import output_console
 from trueline.report.words import many, number
-from trueline.store.format import connect_to_read, rank_file
+from trueline.store.format import journal_file
+from trueline.store.journal import read_frames
 
 _SAVE_TITLE, _RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 
@@ -29,7 +29,7 @@ class Progress:
     def __init__(self, command: list[str], directory: Path) -> None:
         self._terminal = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._in_title = sys.stdout.isatty()
-        self._directory = directory
+        self._steps = StepReader(directory)
         self._command = shlex.join(command)
 
     def __enter__(self) -> Self:
@@ -42,7 +42,7 @@ class Progress:
     def update(self) -> None:
         if not self._terminal:
             return
-        seen = last_step(self._directory)
+        seen = self._steps.last_step()
         words = "starting" if seen is None else f"{many(seen[0], 'step')}, loss {number(seen[1])}"
         self._write(f"\x1b]0;trueline: {words}\x07" if self._in_title else f"\r\x1b[K{words}")
 
@@ -56,20 +56,22 @@ class Progress:
         sys.stderr.flush()
 
 
-def last_step(directory: Path) -> tuple[int, float | None] | None:
-    """How many steps the run's first rank has recorded, and the loss of the last; None as long as there is nothing."""
-    path = rank_file(directory, 0)
-    if not path.is_file():
-        return None
-    try:
-        connection = connect_to_read(path)
+class StepReader:
+    """Follows the journal of a run that is being recorded."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = journal_file(directory, 0)
+        self._place = 0
+        self._last: tuple[int, float | None] | None = None
+
+    def last_step(self) -> tuple[int, float | None] | None:
+        """How many steps the run's first rank has recorded, and the loss of the last; None as long as there is nothing."""
         try:
-            row = connection.execute("SELECT id, loss, finite FROM step ORDER BY id DESC LIMIT 1").fetchone()
-        finally:
-            connection.close()
-    except sqlite3.Error:
-        return None
-    if row is None:
-        return None
-    loss = float("nan") if row[1] is None and not row[2] else row[1]
-    return row[0] + 1, loss
+            for place, rows in read_frames(self._path, self._place):
+                self._place = place
+                for row in rows.get("step", ()):
+                    self._last = (row[0] + 1, None if row[3] is None else float(row[3]))
+        except OSError:
+            # Not there yet, or folded already.
+            return self._last
+        return self._last

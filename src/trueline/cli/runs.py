@@ -12,12 +12,11 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from trueline.cli.progress import last_step
 from trueline.errors import TruelineError
 from trueline.model import RunInfo
 from trueline.report.console import output_console
 from trueline.report.words import many, number, seconds, size
-from trueline.store import delete_run, find_run, list_runs, runs_folder, size_of
+from trueline.store import delete_run, find_run, last_step, list_runs, runs_folder, size_of
 
 _WIDTH_OF_NUMBERS = 50
 _STYLES = {"finished": "green", "running": "cyan"}

@@ -13,7 +13,7 @@ from trueline.report.console import output_console
 from trueline.report.json import diagnosis_json
 from trueline.report.terminal import how_it_ended, print_report
 from trueline.store import Run, read_info
-from trueline.store.format import rank_files
+from trueline.store.format import recorded_ranks
 
 NOTHING_FOUND, PROBLEM_FOUND, FAILED = 0, 1, 2
 STANDARD_OUTPUT = "-"
@@ -31,7 +31,7 @@ def check_json_target(target: str | None) -> None:
 def report_run(directory: Path, *, json_target: str | None, verbose: bool) -> int:
     """Everything that `check` and `diagnose` do with a run directory; gives the exit code."""
     info = read_info(directory)
-    if not rank_files(directory):
+    if not recorded_ranks(directory):
         reason = _why_nothing(info)
         _write_json(diagnose_nothing(info.name, reason), info, json_target)
         raise RunNotFound(f"{reason} (Run {info.name}.)")

@@ -19,7 +19,6 @@ from trueline.record import Recorder
 from trueline.record.patches import Patches
 from trueline.record.process import ProcessWatch
 from trueline.store import FORMAT, Writer, create_run_directory, write_info, write_tensors
-from trueline.store.format import rank_file
 
 DEFAULT_BUDGET = 0.05
 
@@ -58,7 +57,7 @@ class Recording:
             world_size=int(os.environ.get("WORLD_SIZE", "1")),
         )
         self.recorder = Recorder(
-            lambda: Writer(rank_file(self.directory, self.rank)),
+            lambda: Writer(self.directory, self.rank),
             str(Path.cwd()),
             budget,
             kept_steps=kept_steps,

@@ -6,8 +6,8 @@ import builtins
 import io
 import os
 import random
-from pathlib import Path
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np

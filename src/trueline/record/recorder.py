@@ -110,8 +110,11 @@ class Recorder:
         return self._seq
 
     def location(self) -> int | None:
-        """The id of the user's line that is running."""
-        return self.call_sites.of_frame(self.call_sites.user_frame(sys._getframe(1)))
+        """The id of the user's line that is running. Asked from a method of a watch that a replaced function called.
+
+        Those two are passed over unseen: python makes an object of every frame that is looked at.
+        """
+        return self.call_sites.of_frame(self.call_sites.user_frame(sys._getframe(3)))
 
     def row(self, table: str, values: Any) -> None:
         """Add a row to what the next commit writes. A list may still be changed until then."""
@@ -223,8 +226,6 @@ class Recorder:
     def forget(self) -> None:
         """In a forked child: it belongs to the script, not to the recording."""
         self.active = False
-        if self._writer is not None:
-            self._writer.abandon()
 
     def close(self) -> None:
         """Write what is left and close the rank file."""

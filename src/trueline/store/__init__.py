@@ -1,5 +1,6 @@
 """The run directory on disk: one writer, one reader, a documented schema (schema.sql)."""
 
+from trueline.store.database import last_step
 from trueline.store.format import FORMAT, read_info, write_info
 from trueline.store.reader import Run
 from trueline.store.runs import create_run_directory, delete_run, find_run, list_runs, runs_folder, size_of
@@ -14,6 +15,7 @@ __all__ = [
     "create_run_directory",
     "delete_run",
     "find_run",
+    "last_step",
     "list_runs",
     "read_info",
     "read_tensors",

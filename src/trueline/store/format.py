@@ -1,10 +1,9 @@
-"""The layout of a run directory: `run.json`, one `rank<N>.sqlite` per rank, `tensors/` for whole tensors."""
+"""The layout of a run directory: `run.json`, one `rank<N>.sqlite` per rank (`rank<N>.journal` while it is made), `tensors/`."""
 
 from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from pathlib import Path
 
 import msgspec
@@ -18,14 +17,19 @@ TENSOR_FOLDER = "tensors"
 SCHEMA = (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8")
 
 
-def rank_file(directory: Path, rank: int) -> Path:
+def database_file(directory: Path, rank: int) -> Path:
     return directory / f"rank{rank}.sqlite"
 
 
-def rank_files(directory: Path) -> list[tuple[int, Path]]:
+def journal_file(directory: Path, rank: int) -> Path:
+    return directory / f"rank{rank}.journal"
+
+
+def recorded_ranks(directory: Path) -> list[int]:
     """The ranks that left a record, in order."""
-    numbers = ((path.stem.removeprefix("rank"), path) for path in directory.glob("rank*.sqlite") if path.is_file())
-    return sorted((int(number), path) for number, path in numbers if number.isdecimal() and str(int(number)) == number)
+    files = [path for pattern in ("rank*.sqlite", "rank*.journal") for path in directory.glob(pattern) if path.is_file()]
+    numbers = {path.stem.removeprefix("rank") for path in files}
+    return sorted(int(number) for number in numbers if number.isdecimal() and str(int(number)) == number)
 
 
 def write_info(directory: Path, info: RunInfo) -> None:
@@ -66,18 +70,3 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def connect_to_read(path: Path) -> sqlite3.Connection:
-    """Open a rank file for reading, also while or after its writer died with a write-ahead log beside it.
-
-    SQLite must be able to write beside the file to read a write-ahead log; on a read-only disk the file is read as it is.
-    """
-    address = path.resolve().as_uri()
-    try:
-        connection = sqlite3.connect(f"{address}?mode=rw", uri=True)
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError:
-        connection = sqlite3.connect(f"{address}?mode=ro&immutable=1", uri=True)
-    return connection

@@ -29,7 +29,8 @@ from trueline.model import (
     Step,
     TensorStat,
 )
-from trueline.store.format import connect_to_read, rank_file, rank_files, read_info
+from trueline.store.database import open_rank
+from trueline.store.format import database_file, read_info, recorded_ranks
 
 _json = msgspec.json.decode
 
@@ -40,7 +41,7 @@ class Run:
     def __init__(self, directory: Path, rank: int | None = None) -> None:
         self.directory = directory
         self.info: RunInfo = read_info(directory)
-        self.ranks = [number for number, _ in rank_files(directory)]
+        self.ranks = recorded_ranks(directory)
         if not self.ranks:
             raise RunNotFound(
                 f"{directory} holds no recording: the script never imported a framework that Trueline records, "
@@ -49,7 +50,7 @@ class Run:
         self.rank = self.ranks[0] if rank is None else rank
         if self.rank not in self.ranks:
             raise RunNotFound(f"Rank {rank} is not in {directory}. Expected one of {self.ranks}.")
-        self._connection = connect_to_read(rank_file(directory, self.rank))
+        self._connection = open_rank(directory, self.rank, finished=self.info.status != "running")
 
     def of_rank(self, rank: int) -> Run:
         """The same run as another rank saw it."""
@@ -63,7 +64,7 @@ class Run:
             return self._connection.execute(query, values).fetchall()
         except sqlite3.DatabaseError as problem:
             raise RunNotFound(
-                f"{rank_file(self.directory, self.rank)} cannot be read ({problem}). Record the run again."
+                f"{database_file(self.directory, self.rank)} cannot be read ({problem}). Record the run again."
             ) from problem
 
     @cached_property
@@ -191,7 +192,7 @@ class Run:
         for seq, step, loader, epoch, position, wait, size, fingerprints, targets, target_kind, fields in rows:
             if fields is not None:
                 fields_of[loader] = _json(fields)
-            hashes = tuple(np.frombuffer(fingerprints, "<u8").tolist())
+            hashes = tuple(np.frombuffer(fingerprints, ">u8").tolist())
             values = None if targets is None else tuple(np.frombuffer(targets, "<f8").tolist())
             known = fields_of.get(loader, [])
             found.append(Batch(seq, step, loader, epoch, position, wait, size, hashes, values, target_kind, known))

@@ -104,6 +104,6 @@ def size_of(directory: Path) -> int:
 def _file_size(path: Path) -> int:
     try:
         status = path.stat()
-    except FileNotFoundError:  # a write-ahead log goes when its writer ends
+    except FileNotFoundError:  # a journal goes when it is folded
         return 0
     return status.st_size if stat.S_ISREG(status.st_mode) else 0

@@ -1,6 +1,7 @@
 -- One SQLite file per rank: <run directory>/rank<N>.sqlite. Format version: store/format.py, in `meta` under 'format'.
 -- JSON columns hold UTF-8 JSON text. SQLite would keep NaN as NULL: step.loss and step.grad_norm hold
--- the text 'nan' instead, and tensor_stat counts NaN in a column of its own.
+-- the text 'nan' instead, and tensor_stat counts NaN in a column of its own. While a run is
+-- recorded its rows are in rank<N>.journal (store/journal.py), with the values of each row in the order of the columns here.
 -- The meaning of every column is documented with the classes of model/run.py that the reader makes of the rows.
 
 CREATE TABLE meta (
@@ -68,7 +69,8 @@ CREATE TABLE hyperparameter (
     optimizer INTEGER NOT NULL,
     grp INTEGER NOT NULL,
     name TEXT NOT NULL,
-    value TEXT NOT NULL           -- JSON
+    value TEXT NOT NULL,          -- JSON
+    PRIMARY KEY (step, optimizer, grp, name)
 );
 
 CREATE TABLE loader (
@@ -137,7 +139,7 @@ CREATE TABLE batch (
     position INTEGER,
     wait REAL NOT NULL,
     size INTEGER NOT NULL,
-    fingerprints BLOB NOT NULL,   -- little-endian unsigned 64-bit, one per sample
+    fingerprints BLOB NOT NULL,   -- big-endian unsigned 64-bit, one per sample
     targets BLOB,                 -- little-endian float64, one per sample
     target_kind TEXT,             -- 'class' or 'value'
     fields TEXT                   -- JSON array; NULL: as in the source's previous batch

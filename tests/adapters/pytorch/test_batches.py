@@ -20,7 +20,7 @@ from trueline.store import Run
 
 
 def prints_of(x: Tensor) -> tuple[int, ...]:
-    return tuple(fingerprints([x.numpy()]).tolist())
+    return tuple(np.frombuffer(fingerprints([x.numpy()]), ">u8").tolist())
 
 
 def fed_batches(run: Run) -> list[Batch]:

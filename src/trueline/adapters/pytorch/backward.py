@@ -51,7 +51,8 @@ class BackwardWatch(Watch):
                 original(tensors, *args, **kwargs)
             finally:
                 self._progress.inside_backward = False
-            self._after()
+            if not self._progress.optimizer_has_stepped:
+                self._after()
 
         return watched
 
@@ -100,7 +101,7 @@ class BackwardWatch(Watch):
     def _after(self) -> None:
         """Without an optimizer that steps, each backward pass is a step."""
         progress = self._progress
-        if progress.inside_optimizer or progress.optimizer_has_stepped:
+        if progress.inside_optimizer:
             return
         self._backwards += 1
         if self._optimizers.any_built and self._backwards <= _PATIENCE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
@@ -11,20 +11,19 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
-from torch.utils.weak import WeakIdKeyDictionary
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.tensors import dtype_name, is_plain
 from trueline.record import Recorder, to_json
 from trueline.record.fingerprint import fingerprints
+from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
 
-# Batches that a call may still be fed from, and how many of them a loader may be ahead when only time can tell.
-_REMEMBERED = 64
+# Tensors of batches that a call may still be fed with, and how many batches a loader may be ahead when only time can tell.
+_REMEMBERED = 256
 _PREFETCHED = 3
 _TARGET_NAMES = {"label", "labels", "label_ids", "target", "targets", "y"}
 # Positions in the rows of the table `batch`.
@@ -46,19 +45,36 @@ class _Handed:
         return all(reference() is tensor for reference, tensor in zip(self._tensors, tensors, strict=True))
 
 
+class _Layout:
+    """Which fields of a batch hold one row per sample, and which of them the targets; the same from batch to batch."""
+
+    def __init__(self, fields: list[tuple[str, Tensor]], *, has_targets: bool) -> None:
+        self._fields = [(name, tensor.shape, tensor.dtype, tensor.device) for name, tensor in fields]
+        sized = [place for place, (_, tensor) in enumerate(fields) if tensor.dim() > 0 and is_plain(tensor)]
+        self.size = fields[sized[0]][1].shape[0] if sized else None
+        sized = [place for place in sized if fields[place][1].shape[0] == self.size]
+        name = _target_field([fields[place] for place in sized]) if has_targets else None
+        self.target = next((place for place in sized if fields[place][0] == name), None)
+        self.inputs = [place for place in sized if place != self.target and fields[place][1].is_cpu]
+
+    def fits(self, fields: list[tuple[str, Tensor]]) -> bool:
+        return self._fields == [(name, tensor.shape, tensor.dtype, tensor.device) for name, tensor in fields]
+
+
 class BatchWatch(Watch):
     """Watches DataLoaders and the tensors that enter root modules."""
 
     def __init__(self, recorder: Recorder, registry: Registry) -> None:
         super().__init__(recorder)
         self._registry = registry
-        self._loader_ids: WeakIdKeyDictionary = WeakIdKeyDictionary()
-        self._built: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._loader_ids: ByIdentity = ByIdentity()
+        self._built: ByIdentity = ByIdentity()
         self._loaders = 0
         self._epochs: dict[int, int] = {}
-        self._sources: WeakIdKeyDictionary = WeakIdKeyDictionary()
-        self._layouts: dict[int | None, list[Any]] = {}
-        self._fetched: deque[tuple[list[Any], list[StorageWeakRef]]] = deque(maxlen=_REMEMBERED)
+        self._sources: ByIdentity = ByIdentity()
+        self._layouts: dict[int | None, _Layout] = {}
+        self._fetched: deque[list[Any]] = deque(maxlen=_PREFETCHED)
+        self._by_address: OrderedDict[int, tuple[weakref.ref[Tensor], list[Any]]] = OrderedDict()
         self._linked: set[int] = set()
         self._direct: _Handed | None = None
         self._current: list[Any] | None = None
@@ -127,28 +143,32 @@ class BatchWatch(Watch):
         row = self._row(number, epoch, position, wait, fields)
         if row is not None:
             tensors = [tensor for _, tensor in fields if is_plain(tensor)]
-            self._fetched.append((row, [StorageWeakRef(tensor.untyped_storage()) for tensor in tensors]))
+            self._fetched.append(row)
+            self._remember(row, tensors if row[_TARGETS] is None else tensors[:-1] or tensors)
             self.traced_tensors = [(row[_SEQ], tensor) for tensor in tensors] if self.recorder.traced else []
             self._direct = None
+
+    def _remember(self, row: list[Any], tensors: list[Tensor]) -> None:
+        for tensor in tensors:
+            self._by_address[tensor.data_ptr()] = (weakref.ref(tensor), row)
+        while len(self._by_address) > _REMEMBERED:
+            self._by_address.popitem(last=False)
 
     def _row(
         self, loader: int | None, epoch: int | None, position: int | None, wait: float, fields: list[tuple[str, Tensor]]
     ) -> list[Any] | None:
         recorder = self.recorder
-        sized = [(name, tensor) for name, tensor in fields if tensor.dim() > 0 and is_plain(tensor)]
-        if not sized:
-            return None
-        size = sized[0][1].shape[0]
-        sized = [(name, tensor) for name, tensor in sized if tensor.shape[0] == size]
-        target = _target_field(sized) if loader is not None else None
-        arrays = [_array(tensor) for name, tensor in sized if name != target and tensor.device.type == "cpu"]
-        prints = fingerprints(arrays).astype("<u8").tobytes() if arrays and size else b""
-        targets, kind = _targets_of(dict(sized)[target]) if target is not None else (None, None)
-        layout = [(name, tensor.shape, tensor.dtype) for name, tensor in fields]
+        layout = self._layouts.get(loader)
         described = None
-        if self._layouts.get(loader) != layout:
-            self._layouts[loader] = layout
+        if layout is None or not layout.fits(fields):
+            layout = self._layouts[loader] = _Layout(fields, has_targets=loader is not None)
             described = to_json([{"name": name, "shape": list(part.shape), "dtype": dtype_name(part)} for name, part in fields])
+        size = layout.size
+        if size is None:
+            return None
+        arrays = [_array(fields[place][1]) for place in layout.inputs]
+        prints = fingerprints(arrays) if arrays and size else b""
+        targets, kind = _targets_of(fields[layout.target][1]) if layout.target is not None else (None, None)
         row = [
             recorder.next_seq(), recorder.step, loader, epoch, position, wait, size, prints, targets, kind, described,
         ]  # fmt: skip
@@ -180,18 +200,22 @@ class BatchWatch(Watch):
     def _fetched_row(self, inputs: list[Tensor]) -> list[Any] | None:
         if not self._fetched:
             return None
-        storages = {tensor.untyped_storage()._cdata for tensor in inputs}
-        row: list[Any]
-        for row, own in reversed(self._fetched):
-            if any(reference.cdata in storages and not reference.expired() for reference in own):
+        for tensor in inputs:
+            # The address of a tensor that is gone may have been given to another one.
+            reference, row = self._by_address.get(tensor.data_ptr(), (None, None))
+            if reference is not None and reference() is not None:
                 return row
-        newest = list(self._fetched)[-_PREFETCHED:]
-        recent: list[list[Any]] = [row for row, _ in newest if row[_STEP] == self.recorder.step or row[_SEQ] not in self._linked]
+        recent = [row for row in self._fetched if row[_STEP] == self.recorder.step or row[_SEQ] not in self._linked]
         same_size = [row for row in recent if row[_SIZE] == inputs[0].shape[0]]
-        waiting: list[list[Any]] = [row for row in same_size if row[_SEQ] not in self._linked]
+        waiting = [row for row in same_size if row[_SEQ] not in self._linked]
         if waiting:
             return waiting[0]
         return same_size[-1] if same_size else None
+
+    @property
+    def lacks_targets(self) -> bool:
+        """Whether the current batch has not been seen together with its targets."""
+        return self._current is not None and self._current[_TARGETS] is None
 
     def note_targets(self, target: Tensor) -> None:
         """A loss was computed against these targets: they belong to the current batch if it does not know its own."""
@@ -229,6 +253,8 @@ def _fields_of(batch: Any, prefix: str = "") -> list[tuple[str, Tensor]]:
     """The tensors of a batch with the names or positions under which the script finds them."""
     if isinstance(batch, Tensor):
         return [(prefix or "0", batch)]
+    if isinstance(batch, list | tuple) and not prefix and all(isinstance(part, Tensor) for part in batch):
+        return [(str(place), part) for place, part in enumerate(batch)]
     if isinstance(batch, Mapping):
         items: Any = batch.items()
     elif isinstance(batch, list | tuple):
@@ -254,19 +280,22 @@ def _target_field(fields: list[tuple[str, Tensor]]) -> str | None:
 
 def _targets_of(target: Tensor) -> tuple[bytes | None, str | None]:
     """One number per sample, when the targets are that simple."""
-    if target.numel() != target.shape[0] or target.numel() == 0 or target.is_complex():
+    try:
+        values = target.numpy()
+    except (TypeError, RuntimeError):
+        values = target.detach().to("cpu", torch.complex128 if target.is_complex() else torch.float64).numpy()
+    if values.size != values.shape[0] or values.size == 0 or values.dtype.kind not in "iubf":
         return None, None
-    values = target.detach().reshape(-1).to("cpu", torch.float64).numpy()
-    kind = "value" if target.is_floating_point() else "class"
-    if kind == "value" and np.isin(values, (0.0, 1.0)).all():
-        kind = "class"
+    kind = "class"
+    if values.dtype.kind == "f" and not np.isin(values, (0.0, 1.0)).all():
+        kind = "value"
     return values.astype("<f8").tobytes(), kind
 
 
 def _array(tensor: Tensor) -> Any:
-    values = tensor.detach().contiguous()
     try:
-        return values.numpy()
-    except TypeError:
-        # A dtype that numpy does not know: its bytes tell samples apart just as well.
+        return tensor.numpy()
+    except (TypeError, RuntimeError):
+        # Part of a graph, or a dtype that numpy does not know: its bytes tell samples apart just as well.
+        values = tensor.detach().resolve_conj().resolve_neg().contiguous()
         return values.reshape(values.shape[0], -1).view(torch.uint8).numpy()

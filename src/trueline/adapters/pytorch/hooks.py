@@ -13,7 +13,6 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import functional as F  # noqa: N812 - the name that all of torch's users know
 from torch.nn.modules.loss import _Loss
 from torch.utils.hooks import unserializable_hook
-from torch.utils.weak import WeakIdKeyDictionary
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.data import BatchWatch
@@ -23,10 +22,13 @@ from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.steps import StepProgress
 from trueline.adapters.pytorch.tensors import is_plain, tensors_in, under_transform
 from trueline.record import Recorder
+from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
 
 _MOST_CALLS_PER_STEP = 4
 _MOST_FORCED_DROPOUTS = 200
+# Positions in the rows of the table `root_call`.
+_MODULE, _GRAD, _LOSS = 2, 5, 6
 
 
 class ModuleWatch(Watch):
@@ -50,7 +52,7 @@ class ModuleWatch(Watch):
         self._calls: dict[int, int] = {}
         self._calls_step = -1
         self._last_output: tuple[Tensor, tuple[Any, ...]] | None = None
-        self._mode_sensitive: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._mode_sensitive: ByIdentity = ByIdentity()
         self._graphless_outputs: deque[tuple[int, StorageWeakRef]] = deque(maxlen=16)
         self._call = nn.Module.__call__
         self.compiles = False
@@ -59,8 +61,10 @@ class ModuleWatch(Watch):
         original = self._call = nn.Module.__call__
         watch = self
 
+        is_compiling = torch.compiler.is_compiling
+
         def __call__(module: nn.Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces that method
-            if torch.compiler.is_compiling():
+            if is_compiling():
                 return original(module, *args, **kwargs)
             if watch._inside:
                 if watch._detailed:
@@ -68,6 +72,8 @@ class ModuleWatch(Watch):
                 return original(module, *args, **kwargs)
             if not watch.recorder.active or watch._progress.inside_backward or not watch._is_training_thread():
                 # A call inside of the backward pass is activation checkpointing: the forward pass over again.
+                return original(module, *args, **kwargs)
+            if not watch.recorder.sampled and isinstance(module, _Loss):
                 return original(module, *args, **kwargs)
             return watch._root_call(module, args, kwargs)
 
@@ -173,7 +179,8 @@ class ModuleWatch(Watch):
         finally:
             self._inside = False
             self._detailed = False
-        self._leave_root(module, row, output)
+        if self.recorder.sampled or not row[_GRAD]:
+            self._leave_root(module, row, output)
         return output
 
     @guarded
@@ -185,7 +192,7 @@ class ModuleWatch(Watch):
         if recorder.sampled:
             self._registry.refresh(number)
         grad = torch.is_grad_enabled()
-        inputs = tensors_in((args, kwargs))
+        inputs = tensors_in((args, kwargs) if kwargs else args)
         is_loss = isinstance(module, _Loss)
         fed_by = self._source_of(inputs)
         batch = None if is_loss else self._batches.batch_of(inputs, number)
@@ -228,16 +235,16 @@ class ModuleWatch(Watch):
     @guarded
     def _leave_root(self, module: nn.Module, row: list[Any], output: Any) -> None:
         outputs = tensors_in(output)
-        if not row[5]:
+        if not row[_GRAD]:
             for tensor in outputs[:2]:
                 if is_plain(tensor):
                     self._graphless_outputs.append((row[0], StorageWeakRef(tensor.untyped_storage())))
         elif len(outputs) == 1 and outputs[0].dim() == 0 and next(module.parameters(), None) is None:
-            row[6] = 1
+            row[_LOSS] = 1
         self._last_output = None
         if self.recorder.step == 0:
             # Lazy modules have got their parameters in this call.
-            self._registry.refresh(row[2])
+            self._registry.refresh(row[_MODULE])
 
     # Calls inside of a root call, on sampled steps
 

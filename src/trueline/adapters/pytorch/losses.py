@@ -55,7 +55,8 @@ class LossWatch(Watch):
                 value = original(*args, **kwargs)
             finally:
                 self._inside = False
-            self._called(kind, signature, args, kwargs, value)
+            if self.recorder.sampled or self._batches.lacks_targets:
+                self._called(kind, signature, args, kwargs, value)
             return value
 
         return watched

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from torch.utils.weak import WeakIdKeyDictionary
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.graph import OpTrace
@@ -17,6 +16,7 @@ from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.steps import StepProgress
 from trueline.adapters.pytorch.tensors import dtype_name, norm_of
 from trueline.record import Recorder, to_json
+from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
 
 # Until this step, and on every sampled one after it, leftover gradients are measured before a backward pass adds to them.
@@ -33,6 +33,7 @@ class _State:
         self.cleared: bool | None = None
         self.steps = 0
         self.hyperparameters: dict[tuple[int, str], Any] = {}
+        self.values: dict[int, list[Any]] = {}
         self.rows: list[list[Any]] = []
         self.tensors: list[weakref.ref[Tensor]] = []
         self.pending: dict[str, Any] = {}
@@ -47,7 +48,7 @@ class OptimizerWatch(Watch):
         self._registry = registry
         self._trace = trace
         self._progress = progress
-        self._states: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._states: ByIdentity = ByIdentity()
         self._built = 0
         self._handles: list[Any] = []
         registry.on_new_parameters.append(self._resolve_parameters)
@@ -180,9 +181,9 @@ class OptimizerWatch(Watch):
             self._note_step(optimizer, state, tensors)
 
     def _note_step(self, optimizer: Optimizer, state: _State, tensors: list[Tensor]) -> None:
-        for row, tensor in zip(state.rows, tensors, strict=True):
-            row[_STEPS] += 1
-            row[_WITHOUT_GRADIENT] += tensor.grad is None
+        if state.pending["without_gradient"]:
+            for row, tensor in zip(state.rows, tensors, strict=True):
+                row[_WITHOUT_GRADIENT] += tensor.grad is None
         self._note_hyperparameters(optimizer, state)
         if self.recorder.sampled:
             self._write_rows(state)
@@ -226,7 +227,7 @@ class OptimizerWatch(Watch):
             for position, tensor in enumerate(group["params"]):
                 self._registry.optimizer_of[tensor] = state.id
                 key = self._registry.parameter_ids.get(tensor)
-                counts = counted[id(tensor)][_STEPS:] if id(tensor) in counted else [0, 0]
+                counts = counted[id(tensor)][_STEPS:] if id(tensor) in counted else [max(state.steps - 1, 0), 0]
                 state.rows.append([state.id, group_number, position, key, to_json(list(tensor.shape)), *counts])
                 state.tensors.append(weakref.ref(tensor))
         self._write_rows(state)
@@ -239,11 +240,15 @@ class OptimizerWatch(Watch):
                 key = None if tensor is None or row[_PARAMETER] is not None else self._registry.parameter_ids.get(tensor)
                 if key is not None:
                     row[_PARAMETER] = key
-                    self.recorder.row("optimizer_parameter", tuple(row))
+                    self._write_row(state, row)
 
     def _write_rows(self, state: _State) -> None:
         for row in state.rows:
-            self.recorder.row("optimizer_parameter", tuple(row))
+            self._write_row(state, row)
+
+    def _write_row(self, state: _State, row: list[Any]) -> None:
+        """The rows in memory hold the number of steps before the tensor came in; those on disk the number since."""
+        self.recorder.row("optimizer_parameter", (*row[:_STEPS], state.steps - row[_STEPS], row[_WITHOUT_GRADIENT]))
 
     def finish(self) -> None:
         for state in self._states.values():
@@ -252,6 +257,10 @@ class OptimizerWatch(Watch):
     def _note_hyperparameters(self, optimizer: Optimizer, state: _State) -> None:
         known = state.hyperparameters
         for place, group in enumerate(optimizer.param_groups):
+            values = [value for name, value in group.items() if name != "params"]
+            if Tensor not in map(type, values) and state.values.get(place) == values:
+                continue
+            state.values[place] = values
             for name, given in group.items():
                 if name == "params":
                     continue

@@ -9,12 +9,12 @@ from typing import Any
 
 from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils.weak import WeakIdKeyDictionary
 
 from trueline.adapters.base import Watch
 from trueline.adapters.pytorch import kinds
 from trueline.adapters.pytorch.tensors import digest, dtype_name, is_plain, row_spread, sketch, statistics, stored
 from trueline.record import Recorder, to_json
+from trueline.record.identity import ByIdentity
 
 # Trees below this size are kept until the script ends, so that their final state can be recorded.
 _KEPT_BYTES = 256 << 20
@@ -25,11 +25,11 @@ class Registry(Watch):
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
-        self.module_ids: WeakIdKeyDictionary = WeakIdKeyDictionary()
-        self.parameter_ids: WeakIdKeyDictionary = WeakIdKeyDictionary()
-        self.optimizer_of: WeakIdKeyDictionary = WeakIdKeyDictionary()
-        self.built: WeakIdKeyDictionary = WeakIdKeyDictionary()
-        self.loaded: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self.module_ids: ByIdentity = ByIdentity()
+        self.parameter_ids: ByIdentity = ByIdentity()
+        self.optimizer_of: ByIdentity = ByIdentity()
+        self.built: ByIdentity = ByIdentity()
+        self.loaded: ByIdentity = ByIdentity()
         self.filled: dict[int, tuple[int | None, StorageWeakRef]] = {}
         self._module_rows: dict[int, list[Any]] = {}
         self._parameter_rows: dict[int, list[Any]] = {}

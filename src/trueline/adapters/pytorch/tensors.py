@@ -7,21 +7,22 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 import xxhash
+from numpy.typing import NDArray
 from torch import Tensor
 from torch._C._functorch import peek_interpreter_stack
 
 from trueline.record.sketch import BLOCK, BUCKETS, block_sign, block_signs
+from trueline.record.sketch import sketch as array_sketch
+from trueline.record.statistics import CANCELLATION, NOTHING, SMALLEST_SQUARE, Statistics
+from trueline.record.statistics import row_spread as array_row_spread
+from trueline.record.statistics import statistics as array_statistics
 from trueline.store import StoredTensor
 
-# min, max, mean, std, L2, mean of absolutes, share of zeros, NaN count, Inf count.
-Number = float | None
-Statistics = tuple[Number, Number, Number, Number, Number, Number, Number, int, int]
-# Above this share of the mean square in the square of the mean, the quick formula for the variance loses too many digits.
-_CANCELLATION = 0.99
-# Below this, squares of float32 values were rounded to denormal numbers or to zero.
-_SMALLEST_SQUARE = 1e-30
+_SMALL_ARRAY = 1 << 13
+_WIDE = 1 << 14
 
 
 def under_transform() -> bool:
@@ -68,39 +69,54 @@ def _dense_float(tensor: Tensor) -> Tensor:
     return values if values.dtype in (torch.float32, torch.float64) else values.float()
 
 
+def _small_array(tensor: Tensor) -> NDArray[Any] | None:
+    """A small tensor on the CPU as an array: there the calls cost more than the arithmetic, and numpy's cost least."""
+    if not tensor.is_cpu or tensor.numel() > _SMALL_ARRAY:
+        return None
+    array: NDArray[Any] = _dense_float(tensor).numpy()
+    return array
+
+
 def statistics(tensor: Tensor) -> Statistics:
     """The numbers of a row of `tensor_stat`, over the finite values."""
+    array = _small_array(tensor)
+    if array is not None:
+        return array_statistics(array)
     values = _dense_float(tensor)
     count = values.numel()
-    if count == 0:
-        return None, None, None, None, None, None, None, 0, 0
     low, high = map(float, torch.aminmax(values))
     nan = inf = 0
     if not (math.isfinite(low) and math.isfinite(high)):
-        nan = int(torch.isnan(values).sum())
-        inf = int(torch.isinf(values).sum())
+        nan, inf = int(torch.isnan(values).sum()), int(torch.isinf(values).sum())
         values = values[torch.isfinite(values)]
         count = values.numel()
         if count == 0:
-            return None, None, None, None, None, None, None, nan, inf
+            return *NOTHING, nan, inf
         low, high = map(float, torch.aminmax(values))
-    mean = float(values.sum(dtype=torch.float64)) / count if count < BUCKETS else float(values.sum()) / count
-    l2 = _length(values, max(abs(low), abs(high)))
-    square = l2 * l2 / count
-    if mean * mean > _CANCELLATION * square:
+    mean = float(values.sum()) / count
+    length = _length(values, max(abs(low), abs(high)))
+    square = length * length / count
+    if mean * mean > CANCELLATION * square:
         std = float(values.std(correction=0)) if high > low else 0.0
     else:
         std = math.sqrt(square - mean * mean)
     absolute = abs(mean) if low >= 0 or high <= 0 else float(values.abs().sum()) / count
-    zeros = 1.0 - int(torch.count_nonzero(values)) / count if low <= 0 <= high else 0.0
-    return low, high, mean, std, l2, absolute, zeros, nan, inf
+    zeros = _count_zeros(values) / count if low <= 0 <= high else 0.0
+    return low, high, mean, std, length, absolute, zeros, nan, inf
+
+
+def _count_zeros(values: Tensor) -> int:
+    """On the CPU by numpy: torch's count branches on every element, and takes up to forty times as long."""
+    if values.is_cpu:
+        return int(np.count_nonzero(values.numpy() == 0))
+    return values.numel() - int(torch.count_nonzero(values))
 
 
 def _length(values: Tensor, largest: float) -> float:
     """The L2 norm: a dot product, which adds more exactly than torch's own norm, or float64 where float32 cannot hold it."""
     flat = values.reshape(-1)
     square = float(torch.dot(flat, flat))
-    if largest > 0 and not (_SMALLEST_SQUARE < square < math.inf):
+    if largest > 0 and not (SMALLEST_SQUARE < square < math.inf):
         return float(torch.linalg.vector_norm(flat, dtype=torch.float64))
     return math.sqrt(square)
 
@@ -112,16 +128,28 @@ def _signs() -> Tensor:
 
 def sketch(tensor: Tensor) -> bytes:
     """The 64-number sketch of record/sketch.py, computed where the tensor lives."""
+    array = _small_array(tensor)
+    if array is not None:
+        return array_sketch(array).tobytes()
     flat = _dense_float(tensor).reshape(-1).float()
     signs = _signs().to(flat.device)
-    buckets = torch.zeros(BUCKETS, dtype=torch.float64, device=flat.device)
+    buckets = None
     for block, start in enumerate(range(0, flat.numel(), BLOCK)):
         part = flat[start : start + BLOCK]
         part = part * signs[: part.numel()]
-        whole = part.numel() // BUCKETS * BUCKETS
-        sums = part[:whole].view(-1, BUCKETS).sum(0, dtype=torch.float64)
-        sums[: part.numel() - whole] += part[whole:]
-        buckets += block_sign(block) * sums
+        missing = -part.numel() % BUCKETS
+        if missing:
+            part = torch.nn.functional.pad(part, (0, missing))
+        # In two stages: sums of at most 64 float32 values per column of a wide matrix, then those in float64. Summing the
+        # narrow matrix in float64 at once takes four times as long.
+        if part.numel() >= _WIDE * 4 and part.numel() % _WIDE == 0:
+            part = part.view(-1, _WIDE).sum(0)
+        sums = part.view(-1, BUCKETS).sum(0, dtype=torch.float64)
+        if block:
+            sums *= block_sign(block)
+        buckets = sums if buckets is None else buckets + sums
+    if buckets is None:
+        return bytes(4 * BUCKETS)
     return bytes(buckets.float().cpu().numpy().tobytes())
 
 
@@ -139,26 +167,56 @@ def stored(tensor: Tensor) -> StoredTensor:
 
 def row_spread(tensor: Tensor) -> float | None:
     """The largest difference between rows (first axis) within any column: 0 when all rows are equal."""
-    if tensor.dim() < 2 or tensor.shape[0] < 2 or tensor.numel() == 0:
+    array = _small_array(tensor)
+    if array is not None:
+        return array_row_spread(array.reshape(tensor.shape[0], -1)) if tensor.dim() >= 2 else None
+    if tensor.dim() < 2 or tensor.shape[0] < 2:
         return None
     rows = _dense_float(tensor).reshape(tensor.shape[0], -1)
-    low, high = torch.aminmax(rows, dim=0)
-    return float((high - low).max())
+    # Not aminmax, which is not vectorised along the first axis.
+    return float((rows.amax(0) - rows.amin(0)).max())
 
 
 def number(tensor: Tensor) -> Any:
     """The value of a one-element tensor: at once on the CPU, else a detached tensor to be read a step later."""
     if tensor.device.type == "cpu":
-        return float(tensor.detach())
+        return float(tensor.item())
     return tensor.detach().clone()
 
 
 def norm_of(gradients: list[Tensor]) -> Any:
-    """The L2 norm over all of them, with few kernel calls; None when there are none."""
-    dense = [gradient for gradient in gradients if is_plain(gradient)]
+    """The L2 norm over all of them; None when there are none. Called at every step, so small ones go the quickest way."""
+    if not gradients:
+        return None
+    try:
+        square = _square_sum(gradients)
+    except (TypeError, RuntimeError):
+        return _norm_of_any(gradients)
+    if SMALLEST_SQUARE < square < math.inf:
+        return math.sqrt(square)
+    # Too large or too small for squares in float32, or not finite at all.
+    return math.hypot(*[float(torch.linalg.vector_norm(gradient, dtype=torch.float64)) for gradient in gradients])
+
+
+def _square_sum(gradients: list[Tensor]) -> float:
+    """Raises for tensors that are not dense or not on the CPU. Small ones go through numpy, whose calls cost least."""
+    square = 0.0
+    for gradient in gradients:
+        if gradient.numel() <= _SMALL_ARRAY:
+            values = gradient.numpy().ravel()
+            square += float(values.dot(values))
+        elif gradient.is_cpu:
+            flat = gradient.view(-1)
+            square += float(torch.dot(flat, flat))
+        else:
+            raise TypeError
+    return square
+
+
+def _norm_of_any(gradients: list[Tensor]) -> Any:
+    """Sparse gradients are left out; those on a device are not waited for."""
+    dense = [gradient.detach() for gradient in gradients if is_plain(gradient)]
     if not dense:
         return None
-    norms = list(torch._foreach_norm(dense))
-    if any(norm.dtype is not norms[0].dtype or norm.device != norms[0].device for norm in norms):
-        norms = [norm.to(norms[0].device, torch.float32) for norm in norms]
-    return number(torch.linalg.vector_norm(torch.stack(norms)))
+    norms = [torch.linalg.vector_norm(gradient, dtype=torch.float32) for gradient in dense]
+    return number(torch.linalg.vector_norm(torch.stack([norm.to(norms[0].device) for norm in norms])))

@@ -1,0 +1,96 @@
+"""The record of a rank while it is made: `rank<N>.journal`, rows in the order in which they were written.
+
+A transaction of SQLite costs more than a short training step can spare, and an append does not. A frame holds the rows of
+one commit: a length in four little-endian bytes, then the rows by table in MessagePack. Once written it is in the hands of
+the operating system and survives the death of the process. When the run is over the journal is folded into `rank<N>.sqlite`:
+by the writer, or, when that was killed, by the first reader.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+_LENGTH = struct.Struct("<I")
+Rows = dict[str, list[Any]]
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy come as python's own."""
+    return value.item()
+
+
+_encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+_decode = msgspec.msgpack.Decoder(Rows).decode
+
+
+class Journal:
+    """Appends rows to a file of its own, which must not be there yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        # Held until the end of this process, however it ends, so that nobody takes away a journal that is still written. Not
+        # every file system has such locks; where it has not, readers cannot take one either.
+        with suppress(OSError):
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._size = 0
+
+    def append(self, rows: Rows) -> None:
+        """Make rows durable, all of them or none."""
+        content = _encode(rows)
+        frame = _LENGTH.pack(len(content)) + content
+        written = os.write(self._descriptor, frame)
+        if written != len(frame):
+            os.ftruncate(self._descriptor, self._size)
+            raise OSError(f"{self.path}: only {written} of {len(frame)} bytes could be written. The disk is probably full.")
+        self._size += written
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[bool]:
+    """Keep everybody else from the journal; False when it is in use, or when that cannot be known."""
+    # Over NFS only a file that is open for writing can be locked.
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)
+
+
+def read_frames(path: Path, start: int = 0) -> Iterator[tuple[int, Rows]]:
+    """The complete frames from a place on, each with the place after it. One cut off by the writer's death is left out."""
+    with path.open("rb") as file:
+        # Where the file is damaged the length is any number: memory for it is not asked for.
+        size = file.seek(0, os.SEEK_END)
+        file.seek(start)
+        while len(head := file.read(_LENGTH.size)) == _LENGTH.size:
+            (length,) = _LENGTH.unpack(head)
+            start += _LENGTH.size + length
+            if start > size:
+                return
+            try:
+                rows = _decode(file.read(length))
+            except msgspec.DecodeError:
+                # Zeros or garbage where the machine itself went down: what came before is whole.
+                return
+            yield start, rows

@@ -1,0 +1,117 @@
+"""The folder of runs: names, the latest one, deleting, sizes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from builders import build_run
+
+from trueline.errors import RunExists, RunNotFound, TruelineError
+from trueline.store import create_run_directory, delete_run, find_run, list_runs, runs_folder, size_of
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRUELINE_RUNS", str(tmp_path / "runs"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "runs"
+
+
+def test_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert runs_folder() == folder
+    monkeypatch.setenv("TRUELINE_RUNS", "")
+    assert runs_folder() == Path(".trueline/runs")
+
+
+def test_free_names_are_made_of_the_script_and_the_time(folder: Path) -> None:
+    made = [create_run_directory("train") for _ in range(4)]
+    assert len(set(made)) == 4
+    assert all(path.is_dir() and path.parent == folder for path in made)
+    assert all(re.fullmatch(r"train-\d{8}-\d{6}(-\d)?", path.name) for path in made)
+
+
+def test_a_given_name_is_used_once(folder: Path) -> None:
+    assert create_run_directory("train", "first try") == folder / "first try"
+    with pytest.raises(RunExists, match="trueline runs delete first try"):
+        create_run_directory("train", "first try")
+
+
+def test_ranks_share_a_directory(folder: Path) -> None:
+    assert {create_run_directory("train", "ranks", shared=True) for _ in range(3)} == {folder / "ranks"}
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a/", "/tmp/x", "../x"])  # noqa: S108 - never made
+def test_names_that_lead_elsewhere_are_refused(folder: Path, name: str) -> None:
+    with pytest.raises(TruelineError, match="plain file name"):
+        create_run_directory("train", name)
+    assert not folder.exists()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", [None, "mine"])
+def test_a_folder_that_is_a_broken_link_is_an_error(folder: Path, name: str | None) -> None:
+    folder.symlink_to(folder.parent / "unmounted" / "disk")
+    with pytest.raises(OSError, match="runs"):
+        create_run_directory("train", name)
+
+
+def test_found_by_name_by_path_and_as_the_latest(folder: Path, tmp_path: Path) -> None:
+    build_run(folder / "new", started="2026-01-03T00:00:00")
+    build_run(folder / "old", started="2026-01-02T00:00:00")
+    elsewhere = build_run(tmp_path / "copied")
+    assert find_run("old") == folder / "old"
+    assert find_run(str(elsewhere)) == elsewhere
+    assert find_run("latest") == folder / "new"
+    assert [path.name for path, _ in list_runs()] == ["old", "new"]
+
+
+def test_not_found(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunNotFound, match="There are no runs"):
+        find_run("latest")
+    with pytest.raises(RunNotFound, match="No run named 'nothing'"):
+        find_run("nothing")
+    with pytest.raises(RunNotFound, match="not a Trueline run directory"):
+        find_run(str(tmp_path))
+    assert not folder.exists()
+
+
+def test_the_list_passes_over_what_is_not_a_run(folder: Path) -> None:
+    build_run(folder / "good")
+    (folder / "empty").mkdir()
+    (folder / "broken").mkdir()
+    (folder / "broken" / "run.json").write_bytes(b"\xff")
+    (folder / "notes.txt").write_text("", encoding="utf-8")
+    assert [path.name for path, _ in list_runs()] == ["good"]
+
+
+def test_delete(folder: Path) -> None:
+    build_run(folder / "one", [1.0])
+    build_run(folder / "two", [1.0])
+    delete_run(folder / "one")
+    assert [path.name for path in folder.iterdir()] == ["two"]
+
+
+def test_delete_refuses_a_run_that_is_being_recorded(folder: Path) -> None:
+    build_run(folder / "run", [1.0], status="running")
+    with pytest.raises(TruelineError, match="still being recorded by process"):
+        delete_run(folder / "run")
+    assert (folder / "run" / "rank0.sqlite").is_file()
+
+
+def test_delete_refuses_what_is_not_a_run(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.tex").write_text("", encoding="utf-8")
+    with pytest.raises(RunNotFound):
+        delete_run(precious)
+    assert (precious / "thesis.tex").is_file()
+
+
+def test_size(tmp_path: Path) -> None:
+    (tmp_path / "run" / "tensors").mkdir(parents=True)
+    (tmp_path / "run" / "a").write_bytes(b"12345")
+    (tmp_path / "run" / "tensors" / "b").write_bytes(b"123")
+    (tmp_path / "run" / "gone").symlink_to(tmp_path / "nowhere")
+    assert size_of(tmp_path / "run") == 8
