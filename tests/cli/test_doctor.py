@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from builders import trueline
+from builders import largest_file, trueline
 
 from trueline.cli.doctor import _storage, _traps
 
@@ -27,6 +27,18 @@ def test_runs_folder_that_cannot_be_made(tmp_path: Path) -> None:
     assert examined.returncode == 1
     assert "TRUELINE_RUNS" in examined.stdout
     assert "Traceback" not in examined.stderr
+
+
+def test_disk_too_full_for_a_record(tmp_path: Path) -> None:
+    with largest_file(1000):
+        points = {point.subject: point for point in _storage(tmp_path)}
+    assert not points["runs folder"].advice
+    assert "no record can be made" in points["SQLite"].state
+    assert "local disk" in points["SQLite"].advice
+    with largest_file(10):
+        points = {point.subject: point for point in _storage(tmp_path)}
+    assert "bytes could be written" in points["SQLite"].state
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_folder_on_a_file_system_that_takes_no_files() -> None:

@@ -230,7 +230,15 @@ def test_a_run_that_ended_says_so(make: Make, tmp_path: Path) -> None:
 
 def test_events_have_their_lines_order_and_steps(make: Make, tmp_path: Path) -> None:
     recorder = make()
-    first = recorder.event("seed", location=recorder.location(), detail={"seed": 1})
+
+    def seeded() -> int:
+        """As a method of a watch does it, called by the function that stands in for the user's."""
+        return recorder.event("seed", location=recorder.location(), detail={"seed": 1})
+
+    def watched_seed() -> int:
+        return seeded()
+
+    first = watched_seed()
     end_step(recorder)
     second = recorder.event("printed", value=2.0, subject=3)
     recorder.close()
@@ -239,7 +247,7 @@ def test_events_have_their_lines_order_and_steps(make: Make, tmp_path: Path) -> 
     run.close()
     assert (one.seq, one.step, one.kind, one.detail) == (first, 0, "seed", {"seed": 1})
     assert one.location is not None
-    assert "recorder.location()" in (one.location.source or "")
+    assert one.location.source == "first = watched_seed()"
     assert (other.seq, other.step, other.value, other.subject, other.location, other.detail) == (second, 1, 2.0, 3, None, {})
     assert first < second
 

@@ -22,7 +22,9 @@ from trueline.store.journal import Journal, Rows, held, read_frames
 RUNS = settings(max_examples=60)
 
 values = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(max_size=8) | st.binary(max_size=8)
-frames = st.lists(st.dictionaries(st.text(max_size=5), st.lists(st.lists(values, max_size=4), max_size=3), max_size=3), max_size=6)
+frames = st.lists(
+    st.dictionaries(st.text(max_size=5), st.lists(st.lists(values, max_size=4), max_size=3), max_size=3), max_size=6
+)
 
 
 @contextmanager
@@ -98,7 +100,7 @@ def test_a_damaged_length_does_not_cost_memory(tmp_path: Path) -> None:
 
 
 def test_numbers_of_numpy_come_as_pythons_own() -> None:
-    row = (np.float64(1.5), np.float32(0.25), np.int64(-7), np.bool_(True), np.float64(math.nan), np.float32(-math.inf))  # noqa: FBT003
+    row = (np.float64(1.5), np.float32(0.25), np.int64(-7), np.bool_(True), np.float64(math.nan), np.float32(-math.inf))
     with journal_of([{"step": [row]}]) as (path, _):
         ((_, rows),) = read_frames(path)
         assert same(rows["step"], [[1.5, 0.25, -7, True, math.nan, -math.inf]])
@@ -122,6 +124,17 @@ def test_a_journal_is_never_written_twice(tmp_path: Path) -> None:
     Journal(tmp_path / "rank0.journal").close()
     with pytest.raises(FileExistsError):
         Journal(tmp_path / "rank0.journal")
+
+
+def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
+    """Not even into the script's file that the system gave the journal's number to."""
+    journal = Journal(tmp_path / "rank0.journal")
+    journal.close()
+    with (tmp_path / "precious").open("wb"):
+        journal.close()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            journal.append({"meta": [("key", "value")]})
+    assert (tmp_path / "precious").read_bytes() == b""
 
 
 def test_a_journal_is_held_by_one(tmp_path: Path) -> None:

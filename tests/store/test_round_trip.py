@@ -201,7 +201,11 @@ def test_operations_losses_and_calls(ops: list[Row], losses: list[Row], calls: l
 
 
 @given(
-    st.lists(st.tuples(numbers, numbers, numbers, text, maybe(reals.filter(math.isfinite)) | text), max_size=5),
+    st.lists(
+        st.tuples(numbers, numbers, numbers, text, maybe(reals.filter(math.isfinite)) | text),
+        max_size=5,
+        unique_by=lambda row: row[:4],
+    ),
     st.lists(st.tuples(numbers, st.integers(1, 2), st.booleans(), maybe(numbers), maybe(text), text, maybe(reals)), max_size=5),
 )
 @settings(max_examples=25)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import sqlite3
@@ -20,11 +19,13 @@ from rich.text import Text
 import trueline
 from trueline.report.console import output_console
 from trueline.report.words import size
-from trueline.store import runs_folder
+from trueline.store import Writer, last_step, runs_folder
+from trueline.store.format import database_file
 
 _FRAMEWORKS = ("torch", "mindspore")
 _COMPANIONS = ("lightning", "pytorch-lightning", "transformers", "accelerate", "torchvision")
 _ENOUGH_DISK = 200_000_000
+_ELSEWHERE = "Set TRUELINE_RUNS to a folder on a local disk."
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -110,28 +111,25 @@ def _storage(folder: Path) -> Iterator[Point]:
     try:
         with tempfile.TemporaryDirectory(dir=place, prefix=".trueline-doctor-") as scratch:
             yield Point("runs folder", f"{folder} is writable")
-            yield _sqlite(Path(scratch))
+            yield _record(Path(scratch))
     except OSError as problem:
         yield Point("runs folder", f"{place}: {problem.strerror}", "Make it writable, or set TRUELINE_RUNS to a folder that is.")
     free = shutil.disk_usage(place).free
     yield Point("free disk", size(free), "" if free >= _ENOUGH_DISK else "Recording stops on a full disk: free some space.")
 
 
-def _sqlite(scratch: Path) -> Point:
-    """Write with one connection and read with another, in the journal mode that recording uses."""
+def _record(scratch: Path) -> Point:
+    """Make a small record as recording does: append to a journal, read it meanwhile, fold it into a database, read that."""
     version = sqlite3.sqlite_version
-    path = scratch / f"{os.getpid()}.sqlite"
     try:
-        writer = sqlite3.connect(path, isolation_level=None)
-        mode = writer.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-        writer.execute("CREATE TABLE step (id INTEGER PRIMARY KEY)")
-        writer.execute("INSERT INTO step VALUES (7)")
-        reader = sqlite3.connect(path)
-        read = reader.execute("SELECT id FROM step").fetchone()
-        reader.close()
+        writer = Writer(scratch, 0)
+        writer.commit({"step": [(6, 1, None, 0.5, None, 1, 0.1, 0.0, 0, 1, None, None, None)]})
+        seen = last_step(scratch)
         writer.close()
-    except sqlite3.Error as problem:
-        return Point("SQLite", f"{version}: {problem}", "Set TRUELINE_RUNS to a folder on a local disk.")
-    if mode != "wal" or read != (7,):
-        return Point("SQLite", f"{version}: no write-ahead log ({mode})", "Set TRUELINE_RUNS to a folder on a local disk.")
-    return Point("SQLite", f"{version}, write-ahead log works")
+        folded = database_file(scratch, 0).is_file()
+        kept = last_step(scratch)
+    except (OSError, sqlite3.Error) as problem:
+        return Point("SQLite", f"{version}: {problem}", _ELSEWHERE)
+    if not folded or seen != (7, 0.5) or kept != seen:
+        return Point("SQLite", f"{version}: no record can be made here", _ELSEWHERE)
+    return Point("SQLite", f"{version}, a record can be appended, folded and read")

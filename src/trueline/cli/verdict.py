@@ -48,13 +48,14 @@ def report_run(directory: Path, *, json_target: str | None, verbose: bool) -> in
 
 
 def exit_code(diagnosis: Diagnosis, run: Run) -> int:
-    """0 nothing found, 1 problem found, 2 when nothing can be said because a check crashed or the script did before it
-    trained. An inconclusive run is 0 otherwise: nothing was found, and the report says why."""
+    """0 nothing found, 1 problem found, 2 when nothing can be said because a check crashed, or the script or the recorder
+    did before it trained. An inconclusive run is 0 otherwise: nothing was found, and the report says why."""
     if diagnosis.verdict.cause is not None:
         return PROBLEM_FOUND
     if any(finding.conclusion is Conclusion.ERROR for finding in diagnosis.checklist):
         return FAILED
-    return FAILED if not run.steps and how_it_ended(run.info) else NOTHING_FOUND
+    nothing_to_see = how_it_ended(run.info) or run.info.recorder_error
+    return FAILED if not run.steps and nothing_to_see else NOTHING_FOUND
 
 
 def _checked(run: Run) -> Diagnosis:

@@ -43,6 +43,8 @@ def headline_of(cause: Finding) -> str:
 
 def why_inconclusive(run: Run, findings: list[Finding], nonfinite: NonFinite | None = None) -> str | None:
     """Why a run without a cause cannot be called healthy; None when it can."""
+    if run.info.recorder_error and not run.steps:
+        return f"The recorder stopped before the first step was complete: {run.info.recorder_error}"
     if not run.steps:
         if run.info.status == "failed":
             ending = run.info.error or f"exit code {run.info.exit_code}"

@@ -17,6 +17,8 @@ NOTHING: tuple[None, None, None, None, None, None, None] = (None, None, None, No
 CANCELLATION = 0.99
 # Below this, squares of float32 values were rounded to denormal numbers or to zero.
 SMALLEST_SQUARE = 1e-30
+# Outside of these, sums or squares of float32 values may be infinite or rounded to zero.
+_SMALLEST, _LARGEST = 1e-15, 1e15
 
 
 def statistics(values: NDArray[Any]) -> Statistics:
@@ -33,19 +35,19 @@ def statistics(values: NDArray[Any]) -> Statistics:
             return *NOTHING, nan, inf
         low, high = float(flat.min()), float(flat.max())
     count = flat.size
+    zeros = 1.0 - np.count_nonzero(flat) / count if low <= 0 <= high else 0.0
+    largest, scale = max(-low, high), 1.0
+    if largest > 0 and not _SMALLEST < largest < _LARGEST:
+        flat, scale = flat.astype(np.float64) / largest, largest
     mean = float(flat.sum()) / count
     square = float(np.dot(flat, flat))
-    if max(-low, high) > 0 and not SMALLEST_SQUARE < square < math.inf:
-        square = float(np.square(flat, dtype=np.float64).sum())
-    length = math.sqrt(square)
     mean_square = square / count
     if mean * mean > CANCELLATION * mean_square:
         std = float(flat.std(dtype=np.float64)) if high > low else 0.0
     else:
         std = math.sqrt(mean_square - mean * mean)
     absolute = abs(mean) if low >= 0 or high <= 0 else float(np.abs(flat).sum()) / count
-    zeros = 1.0 - np.count_nonzero(flat) / count if low <= 0 <= high else 0.0
-    return low, high, mean, std, length, absolute, zeros, nan, inf
+    return low, high, mean * scale, std * scale, math.sqrt(square) * scale, absolute * scale, zeros, nan, inf
 
 
 def row_spread(values: NDArray[Any]) -> float | None:
@@ -53,4 +55,6 @@ def row_spread(values: NDArray[Any]) -> float | None:
     if values.ndim < 2 or values.shape[0] < 2 or values.size == 0:
         return None
     rows = values.reshape(values.shape[0], -1)
-    return float((rows.max(axis=0) - rows.min(axis=0)).max())
+    # Infinite weights are the script's, and so would be a warning about them.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float((rows.max(axis=0) - rows.min(axis=0)).max())

@@ -6,6 +6,7 @@ import os
 import sqlite3
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from trueline.errors import RunNotFound
 from trueline.store.format import SCHEMA, database_file, journal_file
@@ -120,11 +121,22 @@ def table_widths() -> dict[str, int]:
     return widths
 
 
+def _storable(value: Any) -> Any:
+    """What SQLite cannot hold is kept as text: one odd value must not cost the run."""
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return str(value)
+    return value if value is None or isinstance(value, int | float | str | bytes) else str(value)
+
+
 def _insert(connection: sqlite3.Connection, rows: Rows) -> None:
     """Write rows; one whose primary key is there already replaces it."""
     connection.execute("BEGIN")
     for table, table_rows in rows.items():
         places = ", ".join("?" * table_widths()[table])
         # The names are those of our own schema.
-        connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({places})", table_rows)  # noqa: S608
+        statement = f"INSERT OR REPLACE INTO {table} VALUES ({places})"  # noqa: S608
+        try:
+            connection.executemany(statement, table_rows)
+        except (OverflowError, sqlite3.Error):
+            connection.executemany(statement, [[_storable(value) for value in row] for row in table_rows])
     connection.execute("COMMIT")

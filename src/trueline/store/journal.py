@@ -58,7 +58,10 @@ class Journal:
         return self._size
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        # The number is forgotten: the system gives it to the next file, which may be the script's.
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from trueline.store.format import FORMAT, database_file, journal_file
 from trueline.store.journal import Journal, Rows
 
 # A longer journal is left to the first reader: the script should end when it ends.
-_MOST_FOLDED_AT_END = 64 << 20
+_MOST_FOLDED_AT_END = 16 << 20
 
 
 class Writer:

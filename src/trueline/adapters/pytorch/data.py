@@ -91,10 +91,13 @@ class BatchWatch(Watch):
 
         def __init__(loader: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces that method
             original(loader, *args, **kwargs)
-            if watch.recorder.active:
-                watch._built[loader] = watch.recorder.location()
+            watch._loader_built(loader)
 
         return __init__
+
+    @guarded
+    def _loader_built(self, loader: DataLoader[Any]) -> None:
+        self._built[loader] = self.recorder.location()
 
     def _watched_iter(self) -> Any:
         original: Any = DataLoader.__iter__

@@ -169,7 +169,7 @@ def row_spread(tensor: Tensor) -> float | None:
     """The largest difference between rows (first axis) within any column: 0 when all rows are equal."""
     array = _small_array(tensor)
     if array is not None:
-        return array_row_spread(array.reshape(tensor.shape[0], -1)) if tensor.dim() >= 2 else None
+        return array_row_spread(array) if tensor.dim() >= 2 else None
     if tensor.dim() < 2 or tensor.shape[0] < 2:
         return None
     rows = _dense_float(tensor).reshape(tensor.shape[0], -1)
@@ -204,6 +204,8 @@ def _square_sum(gradients: list[Tensor]) -> float:
     for gradient in gradients:
         if gradient.numel() <= _SMALL_ARRAY:
             values = gradient.numpy().ravel()
+            if values.dtype.kind != "f":
+                raise TypeError
             square += float(values.dot(values))
         elif gradient.is_cpu:
             flat = gradient.view(-1)
@@ -215,8 +217,8 @@ def _square_sum(gradients: list[Tensor]) -> float:
 
 def _norm_of_any(gradients: list[Tensor]) -> Any:
     """Sparse gradients are left out; those on a device are not waited for."""
-    dense = [gradient.detach() for gradient in gradients if is_plain(gradient)]
+    dense = [gradient for gradient in gradients if is_plain(gradient)]
     if not dense:
         return None
-    norms = [torch.linalg.vector_norm(gradient, dtype=torch.float32) for gradient in dense]
+    norms = [torch.linalg.vector_norm(_dense_float(gradient)).float() for gradient in dense]
     return number(torch.linalg.vector_norm(torch.stack([norm.to(norms[0].device) for norm in norms])))
