@@ -25,8 +25,9 @@ demo: setup
 	@echo '$$ trueline diagnose examples/digits_mlp.py'
 	@$(BIN)/trueline diagnose examples/digits_mlp.py
 
+# One thread per process: the tests run in as many processes as there are cores.
 test: setup
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 lint: setup
 	$(BIN)/ruff check .

@@ -27,8 +27,8 @@ class Sampling:
         return self._cost is not None and self._savings >= self._cost
 
     def with_sketches(self, step: int) -> bool:
-        """Sketches cost space: they are kept where two runs will be compared."""
-        return step < FULL_STEPS or _is_power_of_two(step)
+        """Sketches cost time and space: they are kept where two runs will be compared, at their beginning."""
+        return step < FULL_STEPS
 
     def step_ended(self, step: int, *, seconds: float, spent: float, sampled: bool) -> None:
         """Account for a step: its wall time, the part of it that was the recorder's, and whether it was sampled."""

@@ -45,6 +45,8 @@ class LoadWatch(Watch):
 
     def _watched_fill(self, original: Any) -> Any:
         def watched(*args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(*args, **kwargs)
             result = original(*args, **kwargs)
             tensor = args[0] if args else kwargs.get("tensor")
             if isinstance(tensor, Tensor) and not self._loading and self.recorder.active and self.recorder.step == 0:

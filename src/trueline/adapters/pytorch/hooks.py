@@ -139,8 +139,10 @@ class ModuleWatch(Watch):
 
     def _watched_dropout(self, original: Any) -> Any:
         def watched(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:  # noqa: A002, FBT001, FBT002
-            watched_for = training and p > 0 and self._inside and not self._root_training
-            if not watched_for or self._inside_dropout or under_transform():
+            if torch.compiler.is_compiling():
+                return original(input, p, training, inplace)
+            forced = training and p > 0 and self._inside and not self._root_training
+            if not forced or self._inside_dropout or under_transform():
                 return original(input, p, training, inplace)
             self._dropout_forced()
             self._inside_dropout = True
