@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from integration.commands import MODULE, TRUELINE, Finished, only_run, plain, recorded, run
 
+import trueline
+
 
 def write(folder: Path, name: str, source: str) -> Path:
     path = folder / name
@@ -28,7 +30,7 @@ def assert_same(without: Finished, with_trueline: Finished) -> None:
     assert with_trueline.stdout == without.stdout, with_trueline.stderr
     assert with_trueline.returncode == without.returncode, with_trueline.stderr
     assert without.stderr in with_trueline.stderr
-    assert "trueline/" not in with_trueline.stderr
+    assert str(Path(trueline.__file__).parent) not in with_trueline.stderr
 
 
 INSPECT = """
