@@ -33,7 +33,7 @@ class _State:
         self.cleared: bool | None = None
         self.steps = 0
         self.hyperparameters: dict[tuple[int, str], Any] = {}
-        self.values: dict[int, list[Any]] = {}
+        self.scheduled: dict[int, tuple[Any, ...]] = {}
         self.rows: list[list[Any]] = []
         self.tensors: list[weakref.ref[Tensor]] = []
         self.pending: dict[str, Any] = {}
@@ -174,7 +174,7 @@ class OptimizerWatch(Watch):
             "cleared": state.cleared if state.steps > 1 else None,
             "with_gradient": len(gradients),
             "without_gradient": len(tensors) - len(gradients),
-            "detail": self._changed_after_clipping(norm, tensors),
+            "detail": self._changed_after_clipping(norm, tensors) if self._progress.clipped is not None else None,
         }
         if state.measured_step != self.recorder.step:
             state.measured_step = self.recorder.step
@@ -257,10 +257,11 @@ class OptimizerWatch(Watch):
     def _note_hyperparameters(self, optimizer: Optimizer, state: _State) -> None:
         known = state.hyperparameters
         for place, group in enumerate(optimizer.param_groups):
-            values = [value for name, value in group.items() if name != "params"]
-            if Tensor not in map(type, values) and state.values.get(place) == values:
+            # What schedules change is looked at in every step, all the rest in those that are sampled.
+            scheduled = (group.get("lr"), group.get("momentum"), group.get("betas"), group.get("weight_decay"))
+            if not self.recorder.sampled and Tensor not in map(type, scheduled) and state.scheduled.get(place) == scheduled:
                 continue
-            state.values[place] = values
+            state.scheduled[place] = scheduled
             for name, given in group.items():
                 if name == "params":
                     continue
