@@ -40,8 +40,8 @@ class Adapter(Protocol):
     def uninstall(self) -> None:
         """Leave the framework as it was found."""
 
-    def finish(self) -> None:
-        """The script has ended: record the state in which it leaves the model."""
+    def finish(self, *, completed: bool) -> None:
+        """The script has ended, by itself (`completed`) or not: record the state in which it leaves the model."""
 
 
 def adapter_for(framework: str, recorder: Recorder) -> Adapter:

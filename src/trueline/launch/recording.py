@@ -101,7 +101,7 @@ class Recording:
             return
         self._hook.remove()
         for adapter in self._adapters:
-            adapter.finish()
+            adapter.finish(completed=status == "finished")
             adapter.uninstall()
         self._patches.undo()
         self.recorder.close()

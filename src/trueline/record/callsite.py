@@ -46,9 +46,9 @@ class CallSites:
             frame = frame.f_back
         return None
 
-    def here(self) -> int | None:
-        """The id of the user's line that is running now."""
-        return self.of_frame(self.user_frame(sys._getframe(1)))
+    def here(self, depth: int = 1) -> int | None:
+        """The id of the user's line that is running now, looked for from the frame `depth` calls up."""
+        return self.of_frame(self.user_frame(sys._getframe(depth)))
 
     def of_frame(self, frame: FrameType | None) -> int | None:
         if frame is None:

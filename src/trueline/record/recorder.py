@@ -114,7 +114,7 @@ class Recorder:
 
         Those two are passed over unseen: python makes an object of every frame that is looked at.
         """
-        return self.call_sites.of_frame(self.call_sites.user_frame(sys._getframe(3)))
+        return self.call_sites.here(depth=4)
 
     def row(self, table: str, values: Any) -> None:
         """Add a row to what the next commit writes. A list may still be changed until then."""

@@ -12,6 +12,8 @@ from torch.optim import lr_scheduler
 
 from tests.adapters.pytorch.conftest import Recorded
 from tests.adapters.pytorch.loops import batches, small_net, train
+from trueline.launch import record
+from trueline.store import Run
 
 
 def test_registration_of_an_optimizer(recorded: Recorded) -> None:
@@ -331,3 +333,18 @@ def test_seeds_are_noted(recorded: Recorded) -> None:
     assert event.detail == {"library": "torch", "seed": 1234}
     assert event.location is not None
     assert event.location.source == "torch.manual_seed(1234)"
+
+
+def test_a_script_that_fails_inside_its_first_step_has_no_step() -> None:
+    """The backward pass is there, but nothing that a verdict could rest on."""
+    model = small_net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = next(batches(1))
+    with pytest.raises(RuntimeError, match="between"), record(name="failed") as recording:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        raise RuntimeError("between backward and step")
+    run = Run(recording.directory)
+    assert run.steps == []
+    assert len(run.events_of("backward")) == 1
+    run.close()

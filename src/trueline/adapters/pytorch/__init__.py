@@ -65,12 +65,13 @@ class PyTorchAdapter:
         self._loads.uninstall()
         self._patches.undo()
 
-    def finish(self) -> None:
+    def finish(self, *, completed: bool) -> None:
         if not self.recorder.active:
             return
         try:
             with torch.no_grad():
-                self._backward.finish()
+                if completed:
+                    self._backward.finish()
                 self._optimizers.finish()
                 self._registry.finish()
         except Exception as problem:  # noqa: BLE001 - the script has ended well, whatever happens here

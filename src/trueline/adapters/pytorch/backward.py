@@ -87,7 +87,7 @@ class BackwardWatch(Watch):
         return number(loss)
 
     def finish(self) -> None:
-        """The script has ended in the middle of a step: what was seen of it counts when no optimizer ever stepped."""
+        """The script has run to its end and no optimizer ever stepped: what was seen since the last step counts as one."""
         if self._progress.backwards and not self._progress.optimizer_has_stepped:
             self._end_step()
 

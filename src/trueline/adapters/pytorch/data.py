@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
@@ -227,14 +227,6 @@ class BatchWatch(Watch):
             return
         if target.dim() > 0 and target.shape[0] == row[_SIZE] and is_plain(target) and target.device.type == "cpu":
             row[_TARGETS], row[_TARGET_KIND] = _targets_of(target)
-
-    @staticmethod
-    def is_fast_path_risk(module: nn.Module) -> bool:
-        """Whether tracing could change which kernel runs: attention in eval mode takes a fused path when nobody watches."""
-        return any(
-            isinstance(part, nn.MultiheadAttention | nn.TransformerEncoderLayer) and not part.training
-            for part in module.modules()
-        )
 
 
 def _loader_row(number: int, loader: DataLoader[Any], built: int | None) -> tuple[Any, ...]:

@@ -212,7 +212,7 @@ class ModuleWatch(Watch):
             if self._calls_step != recorder.step:
                 self._calls_step = recorder.step
                 self._calls.clear()
-            if recorder.traced and not self._batches.is_fast_path_risk(module):
+            if recorder.traced and not _has_fused_path(module):
                 self._trace.begin([*self._batches.traced_tensors, *((batch, tensor) for tensor in inputs)])
         return row
 
@@ -301,3 +301,10 @@ class ModuleWatch(Watch):
         if step == self.recorder.step and is_plain(gradient):
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 self._registry.stat(step, "output_grad", number, position, gradient)
+
+
+def _has_fused_path(module: nn.Module) -> bool:
+    """Whether tracing could change which kernel runs: attention in eval mode takes a fused path when nobody watches."""
+    return any(
+        isinstance(part, nn.MultiheadAttention | nn.TransformerEncoderLayer) and not part.training for part in module.modules()
+    )
