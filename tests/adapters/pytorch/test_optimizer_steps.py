@@ -337,14 +337,18 @@ def test_seeds_are_noted(recorded: Recorded) -> None:
 
 def test_a_script_that_fails_inside_its_first_step_has_no_step() -> None:
     """The backward pass is there, but nothing that a verdict could rest on."""
-    model = small_net()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    x, y = next(batches(1))
-    with pytest.raises(RuntimeError, match="between"), record(name="failed") as recording:
-        optimizer.zero_grad()
+
+    def script() -> None:
+        model = small_net()
+        x, y = next(batches(1))
+        torch.optim.SGD(model.parameters(), lr=0.1).zero_grad()
         F.cross_entropy(model(x), y).backward()
         raise RuntimeError("between backward and step")
-    run = Run(recording.directory)
+
+    recording = record(name="failed")
+    with pytest.raises(RuntimeError, match="between"), recording as made:
+        script()
+    run = Run(made.directory)
     assert run.steps == []
     assert len(run.events_of("backward")) == 1
     run.close()
