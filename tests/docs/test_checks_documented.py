@@ -12,6 +12,7 @@ from trueline.checks import check_of_id, registry
 from trueline.checks.base import PAGE_HEADINGS
 
 TESTS = Path(__file__).parents[1] / "checks"
+CASES = Path(__file__).parents[2] / "benchmarks" / "faults" / "cases"
 CHECK_IDS = list(registry())
 
 
@@ -42,7 +43,7 @@ def test_it_has_its_test_file(check_id: str) -> None:
 
 @pytest.mark.parametrize("check_id", CHECK_IDS)
 def test_it_has_three_faulty_and_two_healthy_cases(check_id: str) -> None:
-    folder = TESTS / "cases" / check_id.replace(".", "_")
+    folder = CASES / check_id.replace(".", "_")
     assert len(list(folder.glob("faulty*.py"))) >= 3
     assert len(list(folder.glob("healthy*.py"))) >= 2
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from trueline.model import Step
 from trueline.record import Recorder, to_json
-from trueline.store import Run, StoredTensor, Writer, read_tensors, write_info, write_tensors
+from trueline.store import FORMAT, Run, StoredTensor, Writer, read_tensors, write_info, write_tensors
 
 Make = Callable[..., Recorder]
 
@@ -129,7 +129,7 @@ def test_a_device_that_died_does_not_spoil_the_end(make: Make, tmp_path: Path) -
 
 def test_steps_after_the_first_non_finite_one_are_sampled(make: Make) -> None:
     recorder = make(budget=0.0)
-    for _ in range(9):
+    for _ in range(10):
         end_step(recorder)
     assert not recorder.sampled
     end_step(recorder, loss=math.nan)
@@ -138,7 +138,7 @@ def test_steps_after_the_first_non_finite_one_are_sampled(make: Make) -> None:
 
 def test_a_non_finite_device_scalar_is_urgent_as_soon_as_it_is_known(make: Make) -> None:
     recorder = make(budget=0.0)
-    for _ in range(9):
+    for _ in range(10):
         end_step(recorder)
     end_step(recorder, grad_norm=DeviceScalar(math.inf))
     assert [end_step(recorder) for _ in range(4)] == [False, True, True, False]
@@ -224,7 +224,7 @@ def test_a_run_that_ended_says_so(make: Make, tmp_path: Path) -> None:
     recorder = make()
     recorder.close()
     run = Run(tmp_path)
-    assert run.meta == {"format": "1", "framework": "none", "ended": "true"}
+    assert run.meta == {"format": str(FORMAT), "framework": "none", "ended": "true"}
     run.close()
 
 

@@ -13,7 +13,7 @@ from trueline.record.sampling import FULL_STEPS, Sampling
 
 def is_free(step: int) -> bool:
     """Sampled whatever it costs."""
-    return step < FULL_STEPS or step & (step - 1) == 0
+    return step < FULL_STEPS or step & (step - 1) == 0 or (step - 1) & (step - 2) == 0
 
 
 class Simulation:
@@ -63,16 +63,18 @@ def test_spends_no_more_than_the_budget(budget: float, own: float, relative: flo
 def test_uses_what_it_may_spend(budget: float, own: float, relative: float) -> None:
     steps, cost = 700, relative * own
     run = Simulation(budget, steps, own=own, always=0.0, cost=cost)
-    if run.sampled[FULL_STEPS:] != list(range(FULL_STEPS + 1, steps)):
+    if run.sampled[FULL_STEPS:] != list(range(FULL_STEPS, steps)):
         allotted = Sampling(budget).budget
         assert run.spent >= allotted * run.own - cost - 2 * allotted * own - 1e-12
 
 
 @given(budgets, own_times, relative_costs)
 @settings(max_examples=30)
-def test_first_steps_and_powers_of_two_are_always_sampled(budget: float, own: float, relative: float) -> None:
+def test_first_steps_and_powers_of_two_with_their_successors_are_always_sampled(
+    budget: float, own: float, relative: float
+) -> None:
     run = Simulation(budget, 300, own=own, always=0.0, cost=relative * own)
-    assert set(run.sampled) >= {0, 1, 2, 4, 8, 16, 32, 64, 128, 256}
+    assert set(run.sampled) >= {0, 1, 2, 4, 5, 8, 9, 16, 17, 32, 33, 64, 65, 128, 129, 256, 257}
     assert run.sampled[:FULL_STEPS] == list(range(FULL_STEPS))
 
 
@@ -87,12 +89,12 @@ def test_long_run_share() -> None:
 def test_nothing_is_sampled_on_top_when_the_unavoidable_part_takes_the_budget() -> None:
     run = Simulation(0.05, 3000, own=0.001, always=0.0001, cost=0.002)
     assert run.paid == []
-    assert len(run.sampled) == 3 + len([4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048])
+    assert len(run.sampled) == 4 + 2 * len([4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048])
 
 
 def test_every_step_is_sampled_when_samples_are_cheap() -> None:
     run = Simulation(0.05, 200, own=1.0, always=0.0, cost=0.01)
-    assert run.sampled[FULL_STEPS:] == list(range(FULL_STEPS + 1, 200))
+    assert run.sampled[FULL_STEPS:] == list(range(FULL_STEPS, 200))
 
 
 def test_no_budget_no_paid_samples() -> None:
@@ -115,3 +117,8 @@ def test_sketches_are_kept_where_two_runs_meet_whatever_they_cost() -> None:
     one, other = Sampling(0.01), Sampling(0.5)
     kept = [step for step in range(300) if one.with_sketches(step)]
     assert kept == [step for step in range(300) if other.with_sketches(step)] == [0, 1, 2]
+
+
+def test_gradients_of_consecutive_steps_have_sketches_all_along_the_run() -> None:
+    kept = [step for step in range(300) if Sampling(0.01).with_gradient_sketches(step)]
+    assert kept == [0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 32, 33, 64, 65, 128, 129, 256, 257]

@@ -19,7 +19,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trueline.errors import RunNotFound
-from trueline.model import Batch, Event, HyperParameter, Location, LossCall, Op, RootCall, Snapshot, Step, TensorStat
+from trueline.model import (
+    Batch,
+    Event,
+    FieldStat,
+    HyperParameter,
+    Location,
+    LossCall,
+    Op,
+    RootCall,
+    Scores,
+    Snapshot,
+    Step,
+    TensorStat,
+)
 from trueline.store import FORMAT, Run, Writer, write_info
 
 Row = tuple[Any, ...]
@@ -115,7 +128,7 @@ def test_events_with_their_lines(rows: list[Row]) -> None:
     unique(
         st.tuples(
             numbers, numbers, st.sampled_from([None, 1, 2]), maybe(numbers), maybe(numbers), reals,
-            st.lists(st.tuples(st.integers(0, 2**64 - 1), st.floats()), max_size=5), maybe(text),
+            st.lists(st.tuples(st.integers(0, 2**64 - 1), st.floats()), max_size=5), maybe(text), st.lists(objects, max_size=2),
         )
     )
 )  # fmt: skip
@@ -124,16 +137,16 @@ def test_batches(rows: list[Row]) -> None:
     stored, expected = [], []
     fields = [{"name": "0", "shape": [4, 2], "dtype": "float32"}]
     seen: set[int | None] = set()
-    for seq, step, loader, epoch, position, wait, samples, kind in sorted(rows, key=lambda row: row[0]):
+    for seq, step, loader, epoch, position, wait, samples, kind, missing in sorted(rows, key=lambda row: row[0]):
         prints = tuple(mark for mark, _ in samples)
         targets = None if kind is None else tuple(value for _, value in samples)
         blob = None if targets is None else np.array(targets, "<f8").tobytes()
         described = None if loader in seen else json.dumps(fields)
         seen.add(loader)
-        stored.append(
-            (seq, step, loader, epoch, position, wait, len(samples), np.array(prints, ">u8").tobytes(), blob, kind, described)
-        )
-        expected.append(Batch(seq, step, loader, epoch, position, wait, len(samples), prints, targets, kind, fields))
+        marks = np.array(prints, ">u8").tobytes()
+        gaps = json.dumps(missing) if missing else None
+        stored.append((seq, step, loader, epoch, position, wait, len(samples), marks, blob, kind, described, gaps))
+        expected.append(Batch(seq, step, loader, epoch, position, wait, len(samples), prints, targets, kind, fields, missing))
     with run_of({"batch": stored}) as run:
         assert same(run.batches, expected)
 
@@ -143,6 +156,7 @@ def test_batches(rows: list[Row]) -> None:
         st.tuples(
             st.integers(-1, 50), st.sampled_from(["output", "gradient"]), st.integers(0, 3), numbers, shapes, text,
             *[maybe(reals)] * 7, numbers, numbers, maybe(st.lists(st.floats(width=32), min_size=64, max_size=64)),
+            maybe(reals), maybe(reals),
         ),
         max_size=5,
     )
@@ -150,18 +164,62 @@ def test_batches(rows: list[Row]) -> None:
 @settings(max_examples=25)
 def test_statistics(rows: list[Row]) -> None:
     stored = [
-        (*row[:4], json.dumps(row[4]), *row[5:15], None if row[15] is None else np.array(row[15], "<f4").tobytes())
+        (*row[:4], json.dumps(row[4]), *row[5:15], None if row[15] is None else np.array(row[15], "<f4").tobytes(), *row[16:])
         for row in rows
     ]
     with run_of({"tensor_stat": stored}) as run:
         for role in ("output", "gradient"):
             wanted = sorted((row for row in rows if row[1] == role), key=lambda row: row[0])
             made = [
-                TensorStat(*row[:4], tuple(row[4]), *row[5:15], None if row[15] is None else tuple(row[15])) for row in wanted
+                TensorStat(*row[:4], tuple(row[4]), *row[5:15], None if row[15] is None else tuple(row[15]), *row[16:])
+                for row in wanted
             ]
             assert same(run.stats(role), made)
             for subject in range(4):
                 assert same(run.stats(role, subject), [stat for stat in made if stat.subject == subject])
+
+
+def float_arrays(size: int) -> st.SearchStrategy[tuple[float, ...]]:
+    return st.lists(st.floats(allow_nan=False), min_size=size, max_size=size).map(tuple)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            numbers, numbers, st.sampled_from(["batch", "call"]), text, shapes, text, maybe(numbers), numbers,
+            *[float_arrays(3)] * 4, numbers, numbers, st.lists(objects, max_size=2), maybe(objects.filter(bool)),
+        ),
+        max_size=4,
+    )
+)  # fmt: skip
+@settings(max_examples=25)
+def test_features(rows: list[Row]) -> None:
+    stored = [
+        (
+            *row[:4], json.dumps(row[4]), *row[5:8], *(np.array(part, "<f8").tobytes() for part in row[8:12]), *row[12:14],
+            json.dumps(row[14]), None if row[15] is None else json.dumps(row[15]),
+        )
+        for row in rows
+    ]  # fmt: skip
+    with run_of({"field_stat": stored}) as run:
+        assert same(run.field_stats, [FieldStat(*row[:4], tuple(row[4]), *row[5:]) for row in rows])
+
+
+@given(unique(st.tuples(numbers, numbers, numbers, st.booleans(), st.lists(st.integers(0, 9), max_size=4))))
+@settings(max_examples=25)
+def test_scores(rows: list[Row]) -> None:
+    stored = [
+        (
+            *row[:4], np.array(row[4], "<i4").tobytes(), np.array(row[4], "<f4").tobytes(),
+            np.array(row[4], "<i4").tobytes(),
+        )
+        for row in rows
+    ]  # fmt: skip
+    made = [
+        Scores(*row[:4], tuple(row[4]), tuple(map(float, row[4])), tuple(row[4])) for row in sorted(rows, key=lambda row: row[0])
+    ]
+    with run_of({"score": stored}) as run:
+        assert same(run.scores, made)
 
 
 @given(

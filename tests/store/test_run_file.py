@@ -59,12 +59,18 @@ def test_a_reader_never_sees_half_of_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b"null", b"3", b"{}", b"\xff\xfe\x00", b'{"format": 1}', b'{"format": "1"}', b"[" * 100_000],
+    [b"", b"{", b"[]", b"null", b"3", b"{}", b"\xff\xfe\x00", b'{"format": 2}', b'{"format": "1"}', b"[" * 100_000],
     ids=["empty", "half", "list", "null", "number", "nothing", "not-utf-8", "format-only", "format-text", "deep"],
 )
 def test_what_is_not_a_description(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run.json").write_bytes(content)
     with pytest.raises(RunNotFound, match=r"run\.json is not readable as a run description"):
+        read_info(tmp_path)
+
+
+def test_a_run_of_an_older_format_is_to_be_recorded_again(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(b'{"format": 1}')
+    with pytest.raises(RunNotFound, match=r"format 1; this Trueline reads 2\. Record the run again"):
         read_info(tmp_path)
 
 

@@ -152,7 +152,9 @@ class Event(msgspec.Struct, frozen=True):
     Kinds: `seed`, `load`, `mode` (value 1 train, 0 eval; subject: module), `zero_grad` (subject: optimizer; None for a
     module's zero_grad), `backward` (value: the loss value; detail: see store/schema.sql), `clip` (value: the norm before
     clipping; detail: kind, limit), `scale`, `unscale`, `scaler_step`, `scaler_update` (value: the scale), `optimizer_step`,
-    `scheduler_step`, `functional_dropout` (value 1: active), `gradient_of_gradient`, `file_opened`, `printed`, `collective`.
+    `scheduler_step`, `functional_dropout` (value 1: active), `gradient_of_gradient`, `file_opened`, `printed`, `collective`,
+    `eval_loss` (value: what a loss function gave outside of training, without gradients or on a model in eval mode; subject:
+    seq of the batch), `init_after_load` (an init function or fill over content that a load had put there; detail: shape).
     """
 
     seq: int
@@ -192,7 +194,8 @@ class Batch(msgspec.Struct, frozen=True):
 
     `fingerprints` has one 64-bit hash per sample (of all input fields of the sample, without the targets when they can
     be told apart). `targets` are the samples' class labels (`target_kind` 'class') or single values ('value'), when known.
-    `fields` describes the tensors of the batch (`name`, `shape`, `dtype`).
+    `fields` describes the tensors of the batch (`name`, `shape`, `dtype`). `nonfinite` has an entry for each field with
+    missing values, in every batch and not only in sampled ones: `field`, `nan`, `inf`, `samples` (how many have any).
     """
 
     seq: int
@@ -206,6 +209,55 @@ class Batch(msgspec.Struct, frozen=True):
     targets: tuple[float, ...] | None
     target_kind: str | None
     fields: list[dict[str, Any]]
+    nonfinite: list[dict[str, Any]] = []
+
+
+class FieldStat(msgspec.Struct, frozen=True):
+    """One tensor of a batch as its loader gave it (`owner` 'batch', `seq` of the batch), or of the inputs of a root module
+    as they entered it (`owner` 'call', `seq` of the root call, `field` the position), feature by feature.
+
+    For the first batches of every loader, the first calls of every root with and without gradients, and sampled steps. `axis`
+    is the axis of features (columns of a table, channels of images and of sequences) that `low`, `high`, `mean`, `std` run over;
+    None: one number for the whole tensor. They are over finite values; NaN where a feature has none. `count` is the number
+    of values per feature.
+
+    `spikes` are features with a value at one end of their range that stands far apart from all others, further than those
+    are spread themselves: `feature`, `value`, `count`, and `low`, `high`, `mean`, `std`, `distinct` of the others.
+    `padding`, for fields with a time axis (2-d integers, 3-d floats): `value`, `side` ('left', 'right', 'both', 'none'),
+    `share` of all positions, `rows` with any, `lengths` as [min, max] of what is left; None where there is none.
+    """
+
+    seq: int
+    step: int
+    owner: str
+    field: str
+    shape: tuple[int, ...]
+    dtype: str
+    axis: int | None
+    count: int
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    nan: int
+    inf: int
+    spikes: list[dict[str, Any]]
+    padding: dict[str, Any] | None
+
+
+class Scores(msgspec.Struct, frozen=True):
+    """How a classifier judged the samples of one batch: `margins` (score of the label minus the best other score, in logits)
+    and `predicted` classes, in the order of the batch's fingerprints. `training`: at the loss of a training step, else at a
+    root call outside of training. Kept as often as one percent of the run's time allows.
+    """
+
+    seq: int
+    step: int
+    batch: int
+    training: bool
+    labels: tuple[int, ...]
+    margins: tuple[float, ...]
+    predicted: tuple[int, ...]
 
 
 class LossCall(msgspec.Struct, frozen=True):
@@ -251,7 +303,11 @@ class Op(msgspec.Struct, frozen=True):
 
 class TensorStat(msgspec.Struct, frozen=True):
     """Statistics of one tensor at one step. `role`: `input`, `output`, `output_grad` (subject: module), `parameter`,
-    `gradient` (subject: parameter), `batch` (subject: loader). Step -1 is the state before the first step."""
+    `gradient`, `update` (what the optimizer's step added; subject: parameter), `batch` (subject: loader). Step -1 is the state
+    before the first step. `dead` is the share of units that are zero throughout: rows of a gradient (first axis), or units of an
+    output (second axis) that is zero by half or more; None elsewhere. Statistics of updates are of at most 65,536 values
+    evenly drawn from the parameter, and so are the `weight_l2` of the same values before the step; `l2` of both are comparable.
+    """
 
     step: int
     role: str
@@ -269,6 +325,8 @@ class TensorStat(msgspec.Struct, frozen=True):
     nan: int
     inf: int
     sketch: tuple[float, ...] | None
+    dead: float | None = None
+    weight_l2: float | None = None
 
 
 class Snapshot(msgspec.Struct, frozen=True):

@@ -62,6 +62,7 @@ class Recorder:
         self.sampled = True
         self.traced = True
         self.sketched = True
+        self.gradients_sketched = True
         self.spent = 0.0
         self.wait = 0.0
         self.busy = False
@@ -186,6 +187,7 @@ class Recorder:
         self.sampled = self.sampling.samples(self.step) or self.step in self._kept_steps or self._is_urgent()
         self.traced = self.step < TRACED_STEPS
         self.sketched = self.sampled and self.sampling.with_sketches(self.step)
+        self.gradients_sketched = self.sampled and self.sampling.with_gradient_sketches(self.step)
         self.spent = 0.0
         self.wait = 0.0
         self._step_started = ended
@@ -226,6 +228,14 @@ class Recorder:
     def forget(self) -> None:
         """In a forked child: it belongs to the script, not to the recording."""
         self.active = False
+
+    def abandon(self) -> None:
+        """Give up this record: other processes make it anew."""
+        self.active = False
+        self._rows = {}
+        if self._writer is not None:
+            self._writer.discard()
+            self._writer = None
 
     def close(self) -> None:
         """Write what is left and close the rank file."""

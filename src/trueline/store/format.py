@@ -11,7 +11,7 @@ import msgspec
 from trueline.errors import FormatTooNew, RunNotFound
 from trueline.model import RunInfo
 
-FORMAT = 1
+FORMAT = 2
 RUN_FILE = "run.json"
 TENSOR_FOLDER = "tensors"
 SCHEMA = (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8")
@@ -53,6 +53,10 @@ def read_info(directory: Path) -> RunInfo:
         if isinstance(format_found, int) and format_found > FORMAT:
             raise FormatTooNew(
                 f"{directory} was written in run format {format_found}; this Trueline reads up to {FORMAT}. Upgrade Trueline."
+            )
+        if isinstance(format_found, int) and format_found < FORMAT:
+            raise RunNotFound(
+                f"{directory} was written in run format {format_found}; this Trueline reads {FORMAT}. Record the run again."
             )
         info = msgspec.json.decode(path.read_bytes(), type=RunInfo)
     except (ValueError, RecursionError, msgspec.DecodeError) as problem:

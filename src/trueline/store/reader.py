@@ -14,6 +14,7 @@ from trueline.errors import RunNotFound
 from trueline.model import (
     Batch,
     Event,
+    FieldStat,
     HyperParameter,
     Loader,
     Location,
@@ -25,6 +26,7 @@ from trueline.model import (
     Parameter,
     RootCall,
     RunInfo,
+    Scores,
     Snapshot,
     Step,
     TensorStat,
@@ -184,19 +186,48 @@ class Run:
     @cached_property
     def batches(self) -> list[Batch]:
         rows = self._rows(
-            "SELECT seq, step, loader, epoch, position, wait, size, fingerprints, targets, target_kind, fields FROM batch "
-            "ORDER BY seq"
+            "SELECT seq, step, loader, epoch, position, wait, size, fingerprints, targets, target_kind, fields, nonfinite "
+            "FROM batch ORDER BY seq"
         )
         fields_of: dict[int | None, list[dict[str, Any]]] = {}
         found = []
-        for seq, step, loader, epoch, position, wait, size, fingerprints, targets, target_kind, fields in rows:
+        for seq, step, loader, epoch, position, wait, size, fingerprints, targets, target_kind, fields, nonfinite in rows:
             if fields is not None:
                 fields_of[loader] = _json(fields)
             hashes = tuple(np.frombuffer(fingerprints, ">u8").tolist())
             values = None if targets is None else tuple(np.frombuffer(targets, "<f8").tolist())
             known = fields_of.get(loader, [])
-            found.append(Batch(seq, step, loader, epoch, position, wait, size, hashes, values, target_kind, known))
+            missing = _json(nonfinite) if nonfinite else []
+            found.append(Batch(seq, step, loader, epoch, position, wait, size, hashes, values, target_kind, known, missing))
         return found
+
+    @cached_property
+    def field_stats(self) -> list[FieldStat]:
+        """The features of batches and inputs that were looked at, in the order in which they came."""
+        rows = self._rows(
+            "SELECT seq, step, owner, field, shape, dtype, axis, count, low, high, mean, std, nan, inf, spikes, padding "
+            "FROM field_stat ORDER BY rowid"
+        )
+        return [
+            FieldStat(
+                row[0], row[1], row[2], row[3], tuple(_json(row[4])), row[5], row[6], row[7],
+                _floats(row[8]), _floats(row[9]), _floats(row[10]), _floats(row[11]), row[12], row[13],
+                _json(row[14]) if row[14] else [], _json(row[15]) if row[15] else None,
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    @cached_property
+    def scores(self) -> list[Scores]:
+        """How the samples of batches were judged, in the order in which it happened."""
+        rows = self._rows("SELECT seq, step, batch, training, labels, margins, predicted FROM score ORDER BY seq")
+        return [
+            Scores(
+                row[0], row[1], row[2], bool(row[3]), tuple(np.frombuffer(row[4], "<i4").tolist()),
+                tuple(np.frombuffer(row[5], "<f4").tolist()), tuple(np.frombuffer(row[6], "<i4").tolist()),
+            )
+            for row in rows
+        ]  # fmt: skip
 
     @cached_property
     def loss_calls(self) -> list[LossCall]:
@@ -220,8 +251,8 @@ class Run:
     def stats(self, role: str, subject: int | None = None) -> list[TensorStat]:
         """Statistics of one role (see TensorStat), of all subjects or of one, ordered by step."""
         query = (
-            "SELECT step, role, subject, position, shape, dtype, min, max, mean, std, l2, abs_mean, zero_share, nan, inf, sketch "
-            "FROM tensor_stat WHERE role = ?"
+            "SELECT step, role, subject, position, shape, dtype, min, max, mean, std, l2, abs_mean, zero_share, nan, inf, "
+            "sketch, dead, weight_l2 FROM tensor_stat WHERE role = ?"
         )
         if subject is None:
             rows = self._rows(query + " ORDER BY step, rowid", role)
@@ -231,6 +262,7 @@ class Run:
             TensorStat(
                 row[0], row[1], row[2], row[3], tuple(_json(row[4])), row[5], row[6], row[7], row[8], row[9], row[10], row[11],
                 row[12], row[13], row[14], None if row[15] is None else tuple(np.frombuffer(row[15], "<f4").tolist()),
+                row[16], row[17],
             )
             for row in rows
         ]  # fmt: skip
@@ -253,6 +285,10 @@ def _display_name(path: str, root_name: str, *, several_models: bool) -> str:
     if not path:
         return root_name
     return f"{root_name}.{path}" if several_models else path
+
+
+def _floats(blob: bytes) -> tuple[float, ...]:
+    return tuple(np.frombuffer(blob, "<f8").tolist())
 
 
 def _number(value: float | str | None) -> float | None:

@@ -142,7 +142,35 @@ CREATE TABLE batch (
     fingerprints BLOB NOT NULL,   -- big-endian unsigned 64-bit, one per sample
     targets BLOB,                 -- little-endian float64, one per sample
     target_kind TEXT,             -- 'class' or 'value'
-    fields TEXT                   -- JSON array; NULL: as in the source's previous batch
+    fields TEXT,                  -- JSON array; NULL: as in the source's previous batch
+    nonfinite TEXT                -- JSON array; NULL: all values of the batch are finite numbers
+);
+
+-- Arrays are little-endian float64, one per feature.
+CREATE TABLE field_stat (
+    seq INTEGER NOT NULL,         -- of the batch or root call
+    step INTEGER NOT NULL,
+    owner TEXT NOT NULL,          -- 'batch' or 'call'
+    field TEXT NOT NULL,
+    shape TEXT NOT NULL,
+    dtype TEXT NOT NULL,
+    axis INTEGER,
+    count INTEGER NOT NULL,
+    low BLOB NOT NULL, high BLOB NOT NULL, mean BLOB NOT NULL, std BLOB NOT NULL,
+    nan INTEGER NOT NULL,
+    inf INTEGER NOT NULL,
+    spikes TEXT,                  -- JSON array or NULL
+    padding TEXT                  -- JSON object or NULL
+);
+
+CREATE TABLE score (
+    seq INTEGER PRIMARY KEY,
+    step INTEGER NOT NULL,
+    batch INTEGER NOT NULL,       -- seq
+    training INTEGER NOT NULL,
+    labels BLOB NOT NULL,         -- little-endian int32, one per sample
+    margins BLOB NOT NULL,        -- little-endian float32
+    predicted BLOB NOT NULL       -- little-endian int32
 );
 
 CREATE TABLE loss_call (
@@ -179,7 +207,9 @@ CREATE TABLE tensor_stat (
     min REAL, max REAL, mean REAL, std REAL, l2 REAL, abs_mean REAL, zero_share REAL,
     nan INTEGER NOT NULL,
     inf INTEGER NOT NULL,
-    sketch BLOB                   -- 64 little-endian float32, or NULL
+    sketch BLOB,                  -- 64 little-endian float32, or NULL
+    dead REAL,
+    weight_l2 REAL
 );
 CREATE INDEX tensor_stat_by_subject ON tensor_stat (role, subject, step);
 

@@ -18,6 +18,7 @@ from trueline.adapters.pytorch.precision import ScalerWatch
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.rng import SeedWatch
 from trueline.adapters.pytorch.schedulers import ScheduleWatch
+from trueline.adapters.pytorch.scores import ScoreWatch
 from trueline.adapters.pytorch.steps import StepProgress
 from trueline.record import Recorder
 from trueline.record.patches import Patches
@@ -35,14 +36,15 @@ class PyTorchAdapter:
         self._registry = Registry(recorder)
         self._trace = OpTrace(recorder, self._registry)
         batches = BatchWatch(recorder, self._registry)
+        scores = ScoreWatch(recorder, batches)
         progress = StepProgress(recorder)
         self._optimizers = OptimizerWatch(recorder, self._registry, self._trace, progress)
         self._loads = LoadWatch(recorder, self._registry)
         self._backward = BackwardWatch(recorder, self._registry, self._trace, progress, self._optimizers)
         self._watches: list[Watch] = [
-            ModuleWatch(recorder, self._registry, batches, self._trace, progress),
+            ModuleWatch(recorder, self._registry, batches, scores, self._trace, progress),
             batches,
-            LossWatch(recorder, batches, self._trace),
+            LossWatch(recorder, batches, self._trace, scores),
             self._optimizers,
             self._backward,
             ClipWatch(recorder, progress),
@@ -50,7 +52,7 @@ class PyTorchAdapter:
             ScalerWatch(recorder, self._optimizers, progress),
             self._loads,
             SeedWatch(recorder),
-            CollectiveWatch(recorder),
+            CollectiveWatch(recorder, self._registry),
         ]
         progress.on_first_end.append(self._loads.training_started)
 

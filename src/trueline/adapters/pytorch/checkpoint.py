@@ -57,8 +57,13 @@ class LoadWatch(Watch):
 
     @guarded
     def _filled(self, tensor: Tensor) -> None:
-        if is_plain(tensor) and not is_uninitialised(tensor) and tensor.numel():
-            self._registry.filled[tensor.data_ptr()] = (self.recorder.location(), StorageWeakRef(tensor.untyped_storage()))
+        if not is_plain(tensor) or is_uninitialised(tensor) or not tensor.numel():
+            return
+        location, address = self.recorder.location(), tensor.data_ptr()
+        self._registry.filled[address] = (location, StorageWeakRef(tensor.untyped_storage()))
+        loaded = self._registry.loaded_storages.get(address)
+        if loaded is not None and loaded.cdata == tensor.untyped_storage()._cdata and not loaded.expired():
+            self.recorder.event("init_after_load", detail={"shape": list(tensor.shape)}, location=location)
 
     def _watched_load(self) -> Any:
         original: Any = nn.Module.load_state_dict

@@ -6,7 +6,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from trueline.adapters.base import Watch, guarded
+from trueline.adapters.pytorch.fields import FieldLook, is_readable_float, nonfinite
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.tensors import dtype_name, is_plain
 from trueline.record import Recorder, to_json
@@ -28,6 +29,14 @@ _PREFETCHED = 3
 _TARGET_NAMES = {"label", "labels", "label_ids", "target", "targets", "y"}
 # Positions in the rows of the table `batch`.
 _SEQ, _STEP, _SIZE, _TARGETS, _TARGET_KIND = 0, 1, 6, 8, 9
+
+
+class Current(NamedTuple):
+    """The batch that the model was fed with last; `classes` are its labels as they are stored, when they are classes."""
+
+    seq: int
+    size: int
+    classes: bytes | None
 
 
 class _Handed:
@@ -56,6 +65,7 @@ class _Layout:
         name = _target_field([fields[place] for place in sized]) if has_targets else None
         self.target = next((place for place in sized if fields[place][0] == name), None)
         self.inputs = [place for place in sized if place != self.target and fields[place][1].is_cpu]
+        self.floats = [place for place, (_, tensor) in enumerate(fields) if is_readable_float(tensor)]
 
     def fits(self, fields: list[tuple[str, Tensor]]) -> bool:
         return self._fields == [(name, tensor.shape, tensor.dtype, tensor.device) for name, tensor in fields]
@@ -78,6 +88,11 @@ class BatchWatch(Watch):
         self._linked: set[int] = set()
         self._direct: _Handed | None = None
         self._current: list[Any] | None = None
+        self.fields = FieldLook(recorder)
+        self._datasets: ByIdentity = ByIdentity()
+        self._dataset_count = 0
+        # Whether the last root call was made without gradients or on a model in eval mode.
+        self.evaluating = False
         self.traced_tensors: list[tuple[int, Tensor]] = []
 
     def install(self, patches: Patches) -> None:
@@ -116,9 +131,20 @@ class BatchWatch(Watch):
         if number is None:
             self._loaders += 1
             number = self._loader_ids[loader] = self._loaders
-            self.recorder.row("loader", _loader_row(number, loader, self._built.get(loader)))
+            settings = {**_loader_settings(loader), "dataset_object": self._dataset_number(loader.dataset)}
+            self.recorder.row("loader", _loader_row(number, loader, self._built.get(loader), settings))
         self._epochs[number] = self._epochs.get(number, -1) + 1
         self._sources[iterator] = [number, self._epochs[number], 0]
+
+    def _dataset_number(self, dataset: Any) -> int:
+        """Tells loaders of one dataset, or of parts of one, from loaders of several."""
+        while hasattr(dataset, "dataset") and hasattr(dataset, "indices"):
+            dataset = dataset.dataset
+        number = self._datasets.get(dataset)
+        if number is None:
+            self._dataset_count += 1
+            number = self._datasets[dataset] = self._dataset_count
+        return int(number)
 
     def _watched_next(self) -> Any:
         original: Any = _BaseDataLoaderIter.__next__
@@ -172,10 +198,13 @@ class BatchWatch(Watch):
         arrays = [_array(fields[place][1]) for place in layout.inputs]
         prints = fingerprints(arrays) if arrays and size else b""
         targets, kind = _targets_of(fields[layout.target][1]) if layout.target is not None else (None, None)
-        row = [
+        row: list[Any] = [
             recorder.next_seq(), recorder.step, loader, epoch, position, wait, size, prints, targets, kind, described,
+            nonfinite(fields, layout.floats),
         ]  # fmt: skip
         recorder.row("batch", row)
+        if loader is not None:
+            self.fields.at_batch(row[_SEQ], loader, fields)
         if recorder.sampled:
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 for place, (_, tensor) in enumerate(fields):
@@ -216,6 +245,13 @@ class BatchWatch(Watch):
         return same_size[-1] if same_size else None
 
     @property
+    def current(self) -> Current | None:
+        row = self._current
+        if row is None:
+            return None
+        return Current(row[_SEQ], row[_SIZE], row[_TARGETS] if row[_TARGET_KIND] == "class" else None)
+
+    @property
     def lacks_targets(self) -> bool:
         """Whether the current batch has not been seen together with its targets."""
         return self._current is not None and self._current[_TARGETS] is None
@@ -229,19 +265,32 @@ class BatchWatch(Watch):
             row[_TARGETS], row[_TARGET_KIND] = _targets_of(target)
 
 
-def _loader_row(number: int, loader: DataLoader[Any], built: int | None) -> tuple[Any, ...]:
+def _loader_row(number: int, loader: DataLoader[Any], built: int | None, settings: dict[str, Any]) -> tuple[Any, ...]:
     dataset = loader.dataset
     try:
         length = len(dataset)  # type: ignore[arg-type]
     except TypeError:
         length = None
     sampler = type(loader.sampler).__name__ if hasattr(loader, "sampler") else None
-    settings = {
+    return number, type(dataset).__name__, length, loader.batch_size, sampler, built, to_json(settings)
+
+
+def _loader_settings(loader: DataLoader[Any]) -> dict[str, Any]:
+    sampler = getattr(loader, "sampler", None)
+    scalars = {
+        name: value
+        for name, value in getattr(sampler, "__dict__", {}).items()
+        if not name.startswith("_") and isinstance(value, bool | int | float | str)
+    }
+    return {
         "drop_last": loader.drop_last,
         "workers": loader.num_workers,
         "batch_sampler": type(loader.batch_sampler).__name__,
+        "sampler_settings": scalars,
+        "weighted": hasattr(sampler, "weights"),
+        "generator": loader.generator is not None,
+        "worker_init_fn": loader.worker_init_fn is not None,
     }
-    return number, type(dataset).__name__, length, loader.batch_size, sampler, built, to_json(settings)
 
 
 def _fields_of(batch: Any, prefix: str = "") -> list[tuple[str, Tensor]]:

@@ -19,6 +19,7 @@ from trueline.adapters.pytorch.data import BatchWatch
 from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.kinds import drops_units, uses_batch_statistics
 from trueline.adapters.pytorch.registry import Registry
+from trueline.adapters.pytorch.scores import ScoreWatch
 from trueline.adapters.pytorch.steps import StepProgress
 from trueline.adapters.pytorch.tensors import is_plain, tensors_in, under_transform
 from trueline.record import Recorder
@@ -28,16 +29,23 @@ from trueline.record.patches import Patches
 _MOST_CALLS_PER_STEP = 4
 _MOST_FORCED_DROPOUTS = 200
 # Positions in the rows of the table `root_call`.
-_MODULE, _GRAD, _LOSS = 2, 5, 6
+_MODULE, _TRAINING, _GRAD, _LOSS = 2, 4, 5, 6
 
 
 class ModuleWatch(Watch):
     """Watches `nn.Module.__call__` at the class, so that nothing is attached to any module."""
 
     def __init__(
-        self, recorder: Recorder, registry: Registry, batches: BatchWatch, trace: OpTrace, progress: StepProgress
+        self,
+        recorder: Recorder,
+        registry: Registry,
+        batches: BatchWatch,
+        scores: ScoreWatch,
+        trace: OpTrace,
+        progress: StepProgress,
     ) -> None:
         super().__init__(recorder)
+        self._scores = scores
         self._registry = registry
         self._batches = batches
         self._trace = trace
@@ -181,7 +189,7 @@ class ModuleWatch(Watch):
         finally:
             self._inside = False
             self._detailed = False
-        if self.recorder.sampled or not row[_GRAD]:
+        if self.recorder.sampled or not row[_GRAD] or not row[_TRAINING]:
             self._leave_root(module, row, output)
         return output
 
@@ -200,12 +208,16 @@ class ModuleWatch(Watch):
         batch = None if is_loss else self._batches.batch_of(inputs, number)
         dropouts, norms = self._mode_sensitive_parts(module)
         self._root_training = module.training
-        row = [
+        row: list[Any] = [
             recorder.next_seq(), recorder.step, number, recorder.location(), int(module.training), int(grad), int(is_loss),
             len(dropouts), sum(part.training for part in dropouts), len(norms), sum(part.training for part in norms),
             batch, fed_by,
         ]  # fmt: skip
         recorder.row("root_call", row)
+        if not is_loss:
+            evaluating = self._batches.evaluating = not (grad and module.training)
+            if recorder.sampled or evaluating:
+                self._batches.fields.at_call(row[0], number, inputs, evaluating=evaluating)
         self._detailed = recorder.sampled and grad and not self.compiles
         if self._detailed:
             self._registry.mark_called(number)
@@ -243,6 +255,8 @@ class ModuleWatch(Watch):
                     self._graphless_outputs.append((row[0], StorageWeakRef(tensor.untyped_storage())))
         elif len(outputs) == 1 and outputs[0].dim() == 0 and next(module.parameters(), None) is None:
             row[_LOSS] = 1
+        if not (row[_GRAD] and row[_TRAINING]) and not row[_LOSS] and outputs:
+            self._scores.at_output(outputs[0])
         self._last_output = None
         if self.recorder.step == 0:
             # Lazy modules have got their parameters in this call.

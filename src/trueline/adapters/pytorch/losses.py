@@ -12,6 +12,7 @@ from torch.nn import functional as F  # noqa: N812 - the name that all of torch'
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.data import BatchWatch
 from trueline.adapters.pytorch.graph import OpTrace
+from trueline.adapters.pytorch.scores import SCORED, ScoreWatch
 from trueline.adapters.pytorch.tensors import dtype_name, is_plain, under_transform
 from trueline.record import Recorder, to_json
 from trueline.record.patches import Patches
@@ -32,8 +33,9 @@ _MOST_DISTINCT = 1000
 class LossWatch(Watch):
     """Watches the loss functions of `torch.nn.functional`; torch's loss modules call those."""
 
-    def __init__(self, recorder: Recorder, batches: BatchWatch, trace: OpTrace) -> None:
+    def __init__(self, recorder: Recorder, batches: BatchWatch, trace: OpTrace, scores: ScoreWatch) -> None:
         super().__init__(recorder)
+        self._scores = scores
         self._batches = batches
         self._trace = trace
         self._inside = False
@@ -46,6 +48,7 @@ class LossWatch(Watch):
 
     def _watched(self, kind: str, original: Any) -> Any:
         signature = inspect.signature(original)
+        scored = kind in SCORED
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             if under_transform() or self._inside or not self.recorder.active:
@@ -57,9 +60,22 @@ class LossWatch(Watch):
                 self._inside = False
             if self.recorder.sampled or self._batches.lacks_targets:
                 self._called(kind, signature, args, kwargs, value)
+            evaluating = self._batches.evaluating or not torch.is_grad_enabled()
+            if scored:
+                given, target = args[:2] if len(args) > 1 else (args[0] if args else kwargs.get("input"), kwargs.get("target"))
+                self._scores.at_loss(kind, given, target, training=not evaluating)
+            if evaluating:
+                self._evaluated(value)
             return value
 
         return watched
+
+    @guarded
+    def _evaluated(self, value: Any) -> None:
+        if isinstance(value, Tensor) and value.numel() == 1 and value.is_cpu:
+            current = self._batches.current
+            batch = None if current is None else current.seq
+            self.recorder.event("eval_loss", subject=batch, value=float(value), location=self.recorder.location())
 
     @guarded
     def _called(self, kind: str, signature: inspect.Signature, args: Any, kwargs: Any, value: Any) -> None:

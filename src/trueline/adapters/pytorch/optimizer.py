@@ -14,13 +14,15 @@ from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.steps import StepProgress
-from trueline.adapters.pytorch.tensors import dtype_name, norm_of
+from trueline.adapters.pytorch.tensors import dtype_name, evenly_drawn, is_plain, norm_of
 from trueline.record import Recorder, to_json
 from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
 
 # Until this step, and on every sampled one after it, leftover gradients are measured before a backward pass adds to them.
 _MEASURED_STEPS = 20
+# Values of each parameter that are kept over a sampled step, to see what the step adds to them.
+_COMPARED_VALUES = 1 << 16
 # Positions in the rows of the table `optimizer_parameter`.
 _PARAMETER, _STEPS, _WITHOUT_GRADIENT = 3, 5, 6
 
@@ -38,6 +40,7 @@ class _State:
         self.tensors: list[weakref.ref[Tensor]] = []
         self.pending: dict[str, Any] = {}
         self.measured_step = -1
+        self.before: list[tuple[int, Tensor, Tensor]] = []
 
 
 class OptimizerWatch(Watch):
@@ -189,6 +192,16 @@ class OptimizerWatch(Watch):
             self._write_rows(state)
             with torch.no_grad():
                 self._registry.sample_gradients()
+                state.before = [
+                    (number, tensor, evenly_drawn(tensor, _COMPARED_VALUES))
+                    for number, tensor in self._numbered(tensors)
+                    if tensor.grad is not None and is_plain(tensor) and tensor.numel()
+                ]
+
+    def _numbered(self, tensors: list[Tensor]) -> list[tuple[int, Tensor]]:
+        """Those of the tensors that modules own, with their numbers."""
+        numbers = ((self._registry.parameter_ids.get(tensor), tensor) for tensor in tensors)
+        return [(number, tensor) for number, tensor in numbers if number is not None]
 
     @guarded
     def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -196,6 +209,11 @@ class OptimizerWatch(Watch):
         if not state.pending:
             return
         self._progress.inside_optimizer = False
+        if state.before:
+            with torch.no_grad():
+                for number, tensor, before in state.before:
+                    self._registry.note_update(number, before, evenly_drawn(tensor, _COMPARED_VALUES))
+            state.before = []
         pending, state.pending = state.pending, {}
         state.cleared = None
         self._progress.end(optimizer=state.id, **pending)

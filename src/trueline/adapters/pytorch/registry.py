@@ -12,7 +12,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from trueline.adapters.base import Watch
 from trueline.adapters.pytorch import kinds
-from trueline.adapters.pytorch.tensors import digest, dtype_name, is_plain, row_spread, sketch, statistics, stored
+from trueline.adapters.pytorch.tensors import dead_share, digest, dtype_name, is_plain, row_spread, sketch, statistics, stored
 from trueline.record import Recorder, to_json
 from trueline.record.identity import ByIdentity
 
@@ -30,6 +30,7 @@ class Registry(Watch):
         self.optimizer_of: ByIdentity = ByIdentity()
         self.built: ByIdentity = ByIdentity()
         self.loaded: ByIdentity = ByIdentity()
+        self.loaded_storages: dict[int, StorageWeakRef] = {}
         self.filled: dict[int, tuple[int | None, StorageWeakRef]] = {}
         self._module_rows: dict[int, list[Any]] = {}
         self._parameter_rows: dict[int, list[Any]] = {}
@@ -69,6 +70,8 @@ class Registry(Watch):
             if name in skip:
                 continue
             self.loaded[tensor] = location
+            if is_plain(tensor) and tensor.numel():
+                self.loaded_storages[tensor.data_ptr()] = StorageWeakRef(tensor.untyped_storage())
             row = self._parameter_rows.get(self.parameter_ids.get(tensor, -1))
             if row is not None:
                 row[10] = location
@@ -189,13 +192,24 @@ class Registry(Watch):
             if tensor.grad is not None and is_plain(tensor.grad):
                 self.stat(step, "gradient", number, 0, tensor.grad)
 
+    def note_update(self, number: int, before: Tensor, after: Tensor) -> None:
+        """Record what a step of the optimizer added to these values of a parameter."""
+        change = after - before
+        row = (
+            self.recorder.step, "update", number, 0, to_json(list(change.shape)), dtype_name(change), *statistics(change),
+            None, None, statistics(before)[4],
+        )  # fmt: skip
+        self.recorder.row("tensor_stat", row)
+
     def stat(self, step: int, role: str, subject: int, position: int, tensor: Tensor) -> tuple[Any, ...]:
         """Measure a tensor and record it; returns the row, for a subject that shares the tensor."""
         numbers = statistics(tensor)
-        wanted = self.recorder.sketched and role != "batch" and numbers[7] == 0 and numbers[8] == 0
+        finite = numbers[7] == 0 and numbers[8] == 0
+        recorder = self.recorder
+        wanted = finite and (recorder.gradients_sketched if role == "gradient" else recorder.sketched and role != "batch")
         row = (
             step, role, subject, position, to_json(list(tensor.shape)), dtype_name(tensor), *numbers,
-            sketch(tensor) if wanted else None,
+            sketch(tensor) if wanted else None, dead_share(tensor, role, numbers[6]), None,
         )  # fmt: skip
         self.recorder.row("tensor_stat", row)
         if self.recorder.keeps_tensors and step >= 0:

@@ -177,6 +177,29 @@ def row_spread(tensor: Tensor) -> float | None:
     return float((rows.amax(0) - rows.amin(0)).max())
 
 
+def dead_share(tensor: Tensor, role: str, zero_share: float | None) -> float | None:
+    """The share of units that are zero throughout: see model.TensorStat."""
+    if tensor.dim() < 2 or zero_share is None or role not in {"gradient", "output"}:
+        return None
+    if role == "gradient":
+        axis = 0
+    elif zero_share < 0.5:
+        return None
+    else:
+        axis = 2 if tensor.dim() == 3 else 1
+    if zero_share * tensor.shape[axis] < 1:
+        # There are not enough zeros for a single unit.
+        return 0.0
+    alive = (tensor.detach() != 0).movedim(axis, 0).reshape(tensor.shape[axis], -1).any(dim=1)
+    return 1.0 - float(alive.sum()) / tensor.shape[axis]
+
+
+def evenly_drawn(tensor: Tensor, most: int) -> Tensor:
+    """A copy of at most so many of its values, from all over it."""
+    flat = tensor.detach().reshape(-1)
+    return flat[:: max(1, -(-flat.numel() // most))].clone()
+
+
 def number(tensor: Tensor) -> Any:
     """The value of a one-element tensor: at once on the CPU, else a detached tensor to be read a step later."""
     if tensor.device.type == "cpu":
