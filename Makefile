@@ -6,7 +6,7 @@ PEERS := .venv-peers/bin
 SETUP_DONE := .venv/.setup-done
 PEERS_DONE := .venv-peers/.setup-done
 
-.PHONY: setup demo test lint bench bench-peers clean
+.PHONY: setup demo test lint bench bench-peers bench-faults bench-check bench-labels bench-data clean
 
 setup: $(SETUP_DONE)
 
@@ -40,6 +40,21 @@ bench: setup
 # msprobe brings its own dependencies, so it gets an environment of its own; the rest is measured in ours.
 bench-peers: setup $(PEERS_DONE)
 	$(BIN)/python benchmarks/overhead.py --peers
+
+# Every script of the fault benchmark: recall, cause, place, false alarms; options with FAULTS='--only tr.01 --jobs 1'.
+bench-faults: setup
+	$(BIN)/python benchmarks/faults/run.py $(FAULTS)
+
+# Label errors on digits: our ranking from one recorded run beside cleanlab's of five, and what recording the margins costs.
+bench-labels: setup
+	$(BIN)/python benchmarks/label_errors.py
+
+bench-check: setup
+	$(BIN)/python benchmarks/check_speed.py
+
+# Rows per second and peak memory of `trueline data` on files of two sizes; options with DATA='--gb 2'.
+bench-data: setup
+	$(BIN)/python benchmarks/data_streaming.py $(DATA)
 
 $(PEERS_DONE): Makefile
 	$(PYTHON) -m venv .venv-peers

@@ -1,6 +1,7 @@
 """Run a case script as a user would (`trueline run`, then `trueline check --json`), and say what was found.
 
-Cases lie in `cases/<id>/*.py`: plain training scripts. The line that a finding must name ends in `# <- fault`.
+Cases lie in `benchmarks/faults/cases/<id>/*.py`: plain training scripts. The line that a finding must name ends in `# <-
+fault`. A first line `# launch: torchrun --nproc-per-node 2` says how a distributed one is started.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-CASES = Path(__file__).parent / "cases"
+CASES = Path(__file__).parents[2] / "benchmarks" / "faults" / "cases"
 MARKER = "# <- fault"
+LAUNCH = "# launch: "
+# Items that compare a run with a second one need `trueline diagnose`, which makes it.
+RERUN = {"tr_07"}
 
 Diagnosis = dict[str, Any]
 
@@ -37,12 +41,22 @@ def _trueline(*arguments: str, cwd: Path, runs: Path) -> subprocess.CompletedPro
     )  # fmt: skip
 
 
+def launcher(path: Path) -> list[str]:
+    """The command that starts the script's processes, as its first line says; nothing for a single process."""
+    first = path.read_text(encoding="utf-8").partition("\n")[0]
+    return first.removeprefix(LAUNCH).split() if first.startswith(LAUNCH) else []
+
+
 def diagnose(path: Path, folder: Path) -> Diagnosis:
-    """The decoded JSON of `trueline check` on a recording of the script, kept under `folder`."""
-    recorded = _trueline("run", path.name, cwd=path.parent, runs=folder / "runs")
-    assert recorded.returncode == 0, f"{path.name} did not run:\n{recorded.stderr}"
+    """The decoded JSON of `trueline check` on a recording of the script, kept under `folder`; of `trueline diagnose` where the
+    item needs a second run."""
     found = folder / "found.json"
-    checked = _trueline("check", "latest", "--json", str(found), cwd=path.parent, runs=folder / "runs")
+    if path.parent.name in RERUN:
+        checked = _trueline("diagnose", "--json", str(found), path.name, cwd=path.parent, runs=folder / "runs")
+    else:
+        recorded = _trueline("run", *launcher(path), path.name, cwd=path.parent, runs=folder / "runs")
+        assert recorded.returncode == 0, f"{path.name} did not run:\n{recorded.stderr}"
+        checked = _trueline("check", "latest", "--json", str(found), cwd=path.parent, runs=folder / "runs")
     assert checked.returncode in (0, 1), f"check failed on {path.name}:\n{checked.stdout}\n{checked.stderr}"
     diagnosis: Diagnosis = json.loads(found.read_text())
     return diagnosis

@@ -1,6 +1,7 @@
 """The checklist: one file per item. Checks read a recorded run and return findings; they never render anything."""
 
+from trueline.checks._nonfinite import first_nonfinite
 from trueline.checks.base import Check, check_of_id, registry
 from trueline.checks.runner import run_checks
 
-__all__ = ["Check", "check_of_id", "registry", "run_checks"]
+__all__ = ["Check", "check_of_id", "first_nonfinite", "registry", "run_checks"]

@@ -18,6 +18,10 @@ sampled gradient was exactly zero. Three steps, because a zero layer behind anot
 residual branch and head) moves at the second or third. In shorter runs only two or more all-zero layers are reported, in a
 network none of whose weights gets a gradient other than zero, which proves that they cannot move.
 
+A recurrent layer's rows are of several gates, which differ from each other. Its units are stuck when all its weights and
+biases start constant, every matrix of its model does so too, and nothing is dropped at random: then no unit of it ever
+gets another gradient than the next.
+
 The scale rule: std · sqrt(fan-in) above 10 in a linear or convolution layer that no normalisation follows, and a first
 cross-entropy more than 10 above ln(classes), what a guess costs.
 
@@ -25,8 +29,8 @@ cross-entropy more than 10 above ln(classes), what a guess costs.
 The layers, their values before the first step, the spread between their rows at the end, their gradients.
 
 ## Limits
-Gates of recurrent layers differ from each other, so that equal units within one gate are not seen. Dropout breaks symmetry:
-a constant start that dropout breaks up is not reported. Small scales are not judged.
+A constant recurrent layer beside matrices that are random is not reported, as those make its units different. Dropout breaks
+symmetry: a constant start that dropout breaks up is not reported. Small scales are not judged.
 
 ## What to do
 Leave the framework's default initialisation in place, or use a random one (nn.init.kaiming_uniform_, xavier_uniform_);
@@ -50,6 +54,7 @@ ENOUGH_STEPS = 3
 EQUAL_ROWS = 1e-5
 LARGE_GAIN = 10.0
 LOSS_ABOVE_GUESS = 10.0
+_GATES = {"LSTM": "ifgo", "LSTMCell": "ifgo", "GRU": "rzn", "GRUCell": "rzn"}
 
 
 def conclude(run: Run) -> Finding:
@@ -62,7 +67,8 @@ def conclude(run: Run) -> Finding:
     initial = {stat.subject: stat for stat in run.stats("parameter") if stat.step == -1}
     alike = {parameter.id: how for parameter in weights if (how := _start(history, parameter, initial.get(parameter.id)))}
     suspects = [parameter for parameter in weights if parameter.id in alike]
-    stuck = [parameter for parameter in suspects if _is_stuck(run, history, parameter)]
+    gated = _stuck_recurrent(run, history, weights, alike, initial)
+    stuck = [parameter for parameter in suspects if parameter.id in gated or _is_stuck(run, history, parameter)]
     told = [parameter for parameter in stuck if _steps(history, parameter) >= ENOUGH_STEPS]
     if not told:
         told = _provably_dead(history, weights, [parameter for parameter in suspects if alike[parameter.id] == "all zero"])
@@ -119,6 +125,24 @@ def _is_stuck(run: Run, history: ParameterHistory, parameter: Parameter) -> bool
     return last.row_spread <= EQUAL_ROWS * _size(run, parameter)
 
 
+def _stuck_recurrent(
+    run: Run, history: ParameterHistory, weights: list[Parameter], alike: dict[int, str], initial: dict[int, TensorStat]
+) -> set[int]:
+    """Weights of recurrent layers in models where everything starts constant and nothing breaks the symmetry of the units."""
+    found: set[int] = set()
+    for parameter in weights:
+        if run.modules[parameter.module].kind != "recurrent" or "value" not in history.gradients(parameter):
+            continue
+        beside = [other for other in history.weights if other.module == parameter.module]
+        constant = all(other.id in initial and initial[other.id].min == initial[other.id].max for other in beside)
+        around = all(other.id in alike for other in weights if other.root == parameter.root)
+        dropped = any(call.dropout_active for call in run.root_calls if run.modules[call.module].root == parameter.root)
+        units = parameter.shape[0] // len(_GATES.get(run.modules[parameter.module].type, "h"))
+        if constant and around and not dropped and units > 1:
+            found.add(parameter.id)
+    return found
+
+
 def _steps(history: ParameterHistory, parameter: Parameter) -> int:
     """How often an optimizer stepped it."""
     return max((place.steps for place in history.held.get(parameter.id, [])), default=0)
@@ -149,9 +173,12 @@ def _symmetry_finding(
     for parameter in stuck[:8]:
         last = history.snapshots(parameter)[-1]
         stat = initial.get(parameter.id)
+        gated = run.modules[parameter.module].kind == "recurrent"
         spread = (
             "" if last.row_spread is None else f"; after {history.optimizer_steps} steps its rows differ by {last.row_spread:.3g}"
         )
+        if gated and last.row_spread:
+            spread += ", from gate to gate (units of one gate get equal gradients)"
         gradients = ", ".join(sorted(set(history.gradients(parameter))))
         evidence.append(
             Evidence(
@@ -242,5 +269,5 @@ def _limits(history: ParameterHistory, weights: list[Parameter]) -> str:
     return (
         f"Looked at {len(weights)} weight matrices over {history.optimizer_steps} optimizer steps. Would have seen zero, "
         "constant or equal rows "
-        "that stay so; equal units within one gate of a recurrent layer, and constants that dropout breaks up, are not seen."
+        "that stay so; a constant recurrent layer beside random matrices, and constants that dropout breaks up, are not seen."
     )

@@ -11,11 +11,17 @@ from trueline.cli.target import ScriptCommand, conclude, target_options
 @target_options
 @click.pass_context
 def command(
-    ctx: click.Context, words: tuple[str, ...], module: str | None, name: str | None, json_target: str | None, verbose: bool
+    ctx: click.Context,
+    words: tuple[str, ...],
+    module: str | None,
+    name: str | None,
+    manifest: str | None,
+    json_target: str | None,
+    verbose: bool,
 ) -> None:
     """Check a recorded run (a name, a directory, or `latest`) or a script.
 
     Exit code: 0 nothing found, 1 problem found, 2 wrong usage, a script that failed before it trained, or an internal
     error.
     """
-    ctx.exit(conclude(words, module=module, name=name, json_target=json_target, verbose=verbose))
+    ctx.exit(conclude(words, module=module, name=name, manifest=manifest, json_target=json_target, verbose=verbose))

@@ -11,20 +11,26 @@ from trueline.errors import TruelineError
 @click.command("diagnose", cls=ScriptCommand)
 @target_options
 @click.option("--reference", metavar="REF", help="A script or run to compare with (not available in this version).")
+@click.option("--no-rerun", is_flag=True, help="Do not run the first steps a second time to see whether they can be repeated.")
 @click.pass_context
 def command(
     ctx: click.Context,
     words: tuple[str, ...],
     module: str | None,
     name: str | None,
+    manifest: str | None,
     json_target: str | None,
     verbose: bool,
     reference: str | None,
+    no_rerun: bool,
 ) -> None:
     """Record an unmodified training script, check it, and name the cause of what is wrong with its line.
 
     Arguments of the script go after --, as in: trueline diagnose train.py -- --lr 0.1. A recorded run is accepted in
     place of the script. A script that fails or is stopped with Ctrl-C is checked up to its last complete step.
+
+    A script that sets a seed is run twice: the first 64 steps again, without output, to see whether they can be repeated.
+    The files that it wrote are put back afterwards; leave this out with --no-rerun.
 
     Exit code: 0 nothing found, 1 problem found, 2 wrong usage, a script that failed before it trained, or an internal
     error.
@@ -34,4 +40,6 @@ def command(
             f"Comparison with a reference is not available in this version of Trueline. Received --reference {reference}. "
             "Leave the option out to check the script on its own."
         )
-    ctx.exit(conclude(words, module=module, name=name, json_target=json_target, verbose=verbose))
+    ctx.exit(
+        conclude(words, module=module, name=name, manifest=manifest, json_target=json_target, verbose=verbose, rerun=not no_rerun)
+    )

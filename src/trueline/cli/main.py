@@ -12,7 +12,7 @@ import trueline
 from trueline.cli.run import Launch
 from trueline.errors import TruelineError
 
-COMMANDS = ("run", "diagnose", "check", "show", "runs", "explain", "doctor")
+COMMANDS = ("run", "diagnose", "check", "show", "runs", "data", "review", "explain", "doctor")
 
 
 class _Commands(click.Group):

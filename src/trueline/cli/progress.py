@@ -26,16 +26,20 @@ class Progress:
     would garble the script's output. Where it does not, they are a line of their own.
     """
 
-    def __init__(self, command: list[str], directory: Path) -> None:
+    def __init__(self, command: list[str], directory: Path, words: str | None = None) -> None:
         self._terminal = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._in_title = sys.stdout.isatty()
         self._steps = StepReader(directory)
-        self._command = shlex.join(command)
+        self._words = words or f"Recording {shlex.join(command)} (Ctrl-C ends the script, not the diagnosis)"
+
+    @classmethod
+    def again(cls, steps: int, directory: Path) -> Self:
+        """The progress of a rerun."""
+        return cls([], directory, f"Running the first {many(steps, 'step')} again (Ctrl-C leaves it out)")
 
     def __enter__(self) -> Self:
         if self._terminal:
-            words = f"Recording {self._command} (Ctrl-C ends the script, not the diagnosis)"
-            output_console(stderr=True).print(Text(words, style="dim"), soft_wrap=True)
+            output_console(stderr=True).print(Text(self._words, style="dim"), soft_wrap=True)
             self._write(_SAVE_TITLE if self._in_title else "")
         return self
 

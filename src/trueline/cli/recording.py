@@ -14,8 +14,9 @@ from types import FrameType
 
 from trueline.cli.progress import Progress
 from trueline.cli.script import Script
-from trueline.errors import RunExists, TruelineError
-from trueline.store import runs_folder
+from trueline.errors import RunExists, RunNotFound, TruelineError
+from trueline.rerun import STEPS, rerun_first_steps, why_no_rerun
+from trueline.store import RERUN_FOLDER, Run, runs_folder
 
 _STDERR = 2
 _POLL_SECONDS = 1.0
@@ -47,6 +48,20 @@ def record_script(script: Script, name: str | None, *, output_to_stderr: bool = 
             "See its message above; trueline doctor examines the environment."
         )
     return directory
+
+
+def record_again(script: Script, directory: Path) -> None:
+    """Record the script's first steps a second time, into the run's own folder, when that can show something."""
+    try:
+        run = Run(directory)
+    except RunNotFound:
+        return
+    try:
+        if why_no_rerun(run) is None:
+            with Progress.again(min(len(run.steps), STEPS), directory / RERUN_FOLDER):
+                rerun_first_steps(run, script.command)
+    finally:
+        run.close()
 
 
 def _free_name(stem: str, name: str | None) -> str:

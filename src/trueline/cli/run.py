@@ -8,13 +8,14 @@ import click
 
 from trueline.errors import TruelineError
 from trueline.launch import Program, Recording, load_module, load_script, run_program
+from trueline.launch.ranks import RanksRecording, is_launcher
 from trueline.launch.recording import DEFAULT_BUDGET
 
 
 class Launch:
     """A recording that is ready to start. Executed by `main` after click has done its work."""
 
-    def __init__(self, program: Program, recording: Recording) -> None:
+    def __init__(self, program: Program, recording: Recording | RanksRecording) -> None:
         self._program = program
         self._recording = recording
 
@@ -71,16 +72,30 @@ def _steps(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
     help="How much of the step time recording may take; the sampling adapts to it.",
 )
 @click.option("--tensors", callback=_steps, metavar="STEPS", help="Keep all tensors of these steps whole, such as 0,10-12.")
+@click.option("--steps", type=click.IntRange(1), metavar="N", help="End the script when N training steps are complete.")
 @click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def command(
-    name: str | None, budget: float, tensors: frozenset[int], as_module: bool, script: str, args: tuple[str, ...]
+    name: str | None,
+    budget: float,
+    tensors: frozenset[int],
+    steps: int | None,
+    as_module: bool,
+    script: str,
+    args: tuple[str, ...],
 ) -> Launch:
     """Run SCRIPT ARGS... as python would, and record it.
 
-    Output, exit code and traceback are the script's own. Options of Trueline come before SCRIPT.
+    Output, exit code and traceback are the script's own. Options of Trueline come before SCRIPT. Distributed runs: give
+    torchrun and its arguments as SCRIPT ARGS..., and all ranks are recorded into one run.
     """
+    target = [*(["-m"] if as_module else []), script, *args]
+    if is_launcher(script, as_module=as_module):
+        options = ["--budget", str(budget), *(["--steps", str(steps)] if steps is not None else [])]
+        options += ["--tensors", ",".join(map(str, sorted(tensors)))] if tensors else []
+        ranks = RanksRecording(list(args), target, name=name, options=options)
+        return Launch(ranks.program(), ranks)
     try:
         program = load_module(script, list(args)) if as_module else load_script(script, list(args))
     except SyntaxError as problem:
@@ -92,10 +107,11 @@ def command(
         program,
         Recording(
             program.name,
-            [*(["-m"] if as_module else []), script, *args],
+            target,
             name=name,
             script=script,
             budget=budget,
             kept_steps=tensors,
+            last_step=steps,
         ),
     )

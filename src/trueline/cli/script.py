@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from trueline.errors import ScriptNotFound, ScriptUnreadable, TruelineError
+from trueline.launch.ranks import LAUNCHER, LAUNCHER_SCRIPT, is_launcher, launched_stem
 
 _NOT_SOURCE = {".pyc", ".pyz", ".zip"}
 
@@ -25,6 +26,8 @@ class Script(msgspec.Struct, frozen=True):
     @property
     def stem(self) -> str:
         """What runs of it are named after."""
+        if is_launcher(self.path or str(self.module), as_module=self.path is None):
+            return launched_stem(list(self.arguments))
         return Path(self.path).stem if self.path is not None else str(self.module).rpartition(".")[2]
 
     @property
@@ -34,7 +37,9 @@ class Script(msgspec.Struct, frozen=True):
 
     def check(self) -> None:
         """Raise a TruelineError when it is not there or does not compile, instead of starting what cannot work."""
-        if self.path is not None:
+        if self.path == LAUNCHER_SCRIPT and not Path(self.path).exists():
+            _check_module(LAUNCHER)
+        elif self.path is not None:
             _check_file(self.path)
         else:
             _check_module(str(self.module))

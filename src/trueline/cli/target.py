@@ -8,11 +8,13 @@ from typing import Any
 
 import click
 
-from trueline.cli.recording import record_script
+from trueline.cli.recording import record_again, record_script
 from trueline.cli.script import Script
 from trueline.cli.verdict import STANDARD_OUTPUT, check_json_target, report_run
 from trueline.errors import RunNotFound, TruelineError
-from trueline.store import find_run
+from trueline.store import MANIFEST_FILE, find_run
+from trueline.store.manifest import read as read_manifest
+from trueline.store.manifest import write as write_manifest
 
 
 class ScriptCommand(click.Command):
@@ -34,6 +36,11 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.argument("words", metavar="TARGET [-- ARGS]...", nargs=-1, type=click.UNPROCESSED),
         click.option("-v", "--verbose", is_flag=True, help="Show the evidence, values and limits of every item."),
         click.option("--json", "json_target", metavar="FILE", help="Write the diagnosis as JSON to FILE; - for stdout."),
+        click.option(
+            "--manifest",
+            metavar="FILE",
+            help="Files that the dataset should have (see trueline data --manifest); kept with the run.",
+        ),
         click.option("--name", help="Name of the new run."),
         click.option("-m", "--module", metavar="MODULE", help="Record this module, as python -m does."),
     ):
@@ -41,13 +48,27 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def conclude(words: tuple[str, ...], *, module: str | None, name: str | None, json_target: str | None, verbose: bool) -> int:
+def conclude(
+    words: tuple[str, ...],
+    *,
+    module: str | None,
+    name: str | None,
+    manifest: str | None,
+    json_target: str | None,
+    verbose: bool,
+    rerun: bool = False,
+) -> int:
     """Record the target first unless it is a run, then check and report it; gives the exit code."""
     check_json_target(json_target)
+    expected = None if manifest is None else read_manifest(Path(manifest))
     directory = None if module is not None else _run_of(words, name)
     if directory is None:
         script = Script(None, module, words) if module is not None else Script(words[0], None, words[1:])
         directory = record_script(script, name, output_to_stderr=json_target == STANDARD_OUTPUT)
+        if rerun:
+            record_again(script, directory)
+    if expected is not None:
+        write_manifest(expected, directory / MANIFEST_FILE)
     return report_run(directory, json_target=json_target, verbose=verbose)
 
 

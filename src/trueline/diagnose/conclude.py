@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from trueline.checks import registry
-from trueline.diagnose.nonfinite import first_nonfinite
+from trueline.checks import first_nonfinite, registry
 from trueline.diagnose.rank import cause_of, mark_consequences
 from trueline.model import Conclusion, Diagnosis, Finding, NonFinite, Verdict
 from trueline.store import Run

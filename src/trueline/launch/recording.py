@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import platform
 import sys
@@ -10,10 +11,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import trueline
 from trueline.adapters import FRAMEWORKS, Adapter, adapter_for
 from trueline.launch.imports import ImportHook
+from trueline.launch.spawned import watch_spawn
 from trueline.model import RunInfo
 from trueline.record import Recorder
 from trueline.record.patches import Patches
@@ -27,7 +30,10 @@ class Recording:
     """Records this process from `start` to `stop`.
 
     In a launch over several ranks (the environment variable RANK is set) every rank writes its own file into one run
-    directory, and rank 0 describes the run.
+    directory, and rank 0 describes the run. `rank`, `ranks` and `directory` are given where a process of the script's own
+    records itself into the run of the process that started it, which describes the run then.
+
+    `last_step` ends the process, quietly and at once, when that many steps are complete.
     """
 
     def __init__(
@@ -39,23 +45,19 @@ class Recording:
         script: str | None = None,
         budget: float = DEFAULT_BUDGET,
         kept_steps: frozenset[int] = frozenset(),
+        last_step: int | None = None,
+        rank: int | None = None,
+        ranks: int | None = None,
+        directory: Path | None = None,
     ) -> None:
-        self.rank = int(os.environ.get("RANK", "0"))
-        self.directory = _rank_directory(stem, name, self.rank)
+        self.rank = int(os.environ.get("RANK", "0")) if rank is None else rank
+        self.directory = _rank_directory(stem, name) if directory is None else directory
+        self.budget = budget
+        self._describes = self.rank == 0 and directory is None
         self._started = perf_counter()
-        self.info = RunInfo(
-            format=FORMAT,
-            name=self.directory.name,
-            command=command,
-            cwd=str(Path.cwd()),
-            started=_now(),
-            pid=os.getpid(),
-            python=platform.python_version(),
-            trueline=trueline.__version__,
-            script=script,
-            platform=platform.platform(),
-            world_size=int(os.environ.get("WORLD_SIZE", "1")),
-        )
+        self.info = new_info(self.directory.name, command, script=script)
+        if ranks is not None:
+            self.info.world_size = ranks
         self.recorder = Recorder(
             lambda: Writer(self.directory, self.rank),
             str(Path.cwd()),
@@ -63,10 +65,12 @@ class Recording:
             kept_steps=kept_steps,
             keep_tensors=lambda step, tensors: write_tensors(self.directory, step, self.rank, tensors),
         )
+        if last_step is not None:
+            self._end_after(last_step)
         self._save()
         self._adapters: list[Adapter] = []
         self._patches = Patches()
-        self._process = ProcessWatch(self.recorder)
+        self._process = ProcessWatch(self.recorder, str(self.directory.absolute()) + os.sep)
         self._hook = ImportHook(FRAMEWORKS, self._framework_imported)
 
     def start(self) -> None:
@@ -79,8 +83,32 @@ class Recording:
         self.recorder.start(framework=adapter.name, framework_version=adapter.version)
         adapter.install()
         self._adapters.append(adapter)
+        watch_spawn(self._patches, self)
         self.info.frameworks[adapter.name] = adapter.version
         self._save()
+
+    def hand_over(self, ranks: int) -> bool:
+        """Let processes that the script starts record themselves in the place of this one; not once it has trained."""
+        if not self.recorder.active or self.recorder.step or self.rank or "RANK" in os.environ:
+            return False
+        self.recorder.abandon()
+        self.info.world_size = ranks
+        self._save()
+        return True
+
+    def _end_after(self, steps: int) -> None:
+        end_step = self.recorder.end_step
+
+        def counted(**step: Any) -> None:
+            end_step(**step)
+            if self.recorder.step >= steps:
+                self.stop(exit_code=0)
+                for child in multiprocessing.active_children():
+                    child.terminate()
+                # Nothing else of the script may run: no evaluation, no checkpoint, no exit handler.
+                os._exit(0)
+
+        self.recorder.end_step = counted  # type: ignore[method-assign]
 
     def pause(self) -> None:
         """Leave the frameworks as they were found, without ending the run."""
@@ -114,7 +142,7 @@ class Recording:
         self._save()
 
     def _save(self) -> None:
-        if self.rank == 0:
+        if self._describes:
             try:
                 write_info(self.directory, self.info)
             except OSError as problem:
@@ -140,7 +168,24 @@ def record(name: str | None = None, *, budget: float = DEFAULT_BUDGET, tensors: 
     recording.stop()
 
 
-def _rank_directory(stem: str, name: str | None, rank: int) -> Path:
+def new_info(name: str, command: list[str], *, script: str | None) -> RunInfo:
+    """The description of a run that starts now in this process."""
+    return RunInfo(
+        format=FORMAT,
+        name=name,
+        command=command,
+        cwd=str(Path.cwd()),
+        started=_now(),
+        pid=os.getpid(),
+        python=platform.python_version(),
+        trueline=trueline.__version__,
+        script=script,
+        platform=platform.platform(),
+        world_size=int(os.environ.get("WORLD_SIZE", "1")),
+    )
+
+
+def _rank_directory(stem: str, name: str | None) -> Path:
     """Ranks of one launch share a directory: named by the user, or after the process that started them all."""
     if "RANK" not in os.environ:
         return create_run_directory(stem, name)

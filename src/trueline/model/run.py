@@ -260,6 +260,19 @@ class Scores(msgspec.Struct, frozen=True):
     predicted: tuple[int, ...]
 
 
+class Sample(msgspec.Struct, frozen=True):
+    """The content of one training sample as its loader gave it: pictures thinned out to 64 pixels on a side, long series cut.
+    Kept for the samples that were judged worst and for some of each class. `dtype` is `float32`, `int64` or `text`."""
+
+    batch: int
+    row: int
+    label: int
+    fingerprint: int
+    dtype: str
+    shape: tuple[int, ...]
+    content: bytes
+
+
 class LossCall(msgspec.Struct, frozen=True):
     """A call of a loss function of the framework, functional or through its module, on a step that was looked at in full.
 

@@ -37,11 +37,13 @@ class _Replacement:
 
 
 class ProcessWatch:
-    """Records `file_opened`, `seed` and `printed` events."""
+    """Records `file_opened`, `file_written`, `seed` and `printed` events."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, own_folder: str = "/proc/") -> None:
         self._recorder = recorder
+        self._own_folder = own_folder
         self._files: set[str] = set()
+        self._written: set[str] = set()
         self._lines = 0
         self._libraries = library_folders()
 
@@ -57,8 +59,11 @@ class ProcessWatch:
         original = io.open
 
         def watched(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+            writes = self._recorder.active and isinstance(mode, str) and bool({"w", "a", "x", "+"} & set(mode))
+            if writes:
+                self._note(self._opened_to_write, file)
             handle = original(file, mode, *args, **kwargs)
-            if self._recorder.active and isinstance(mode, str) and not {"w", "a", "x"} & set(mode):
+            if self._recorder.active and not writes:
                 self._note(self._opened, file)
             return handle
 
@@ -71,15 +76,28 @@ class ProcessWatch:
             self._recorder.fail(problem)
 
     def _opened(self, file: Any) -> None:
-        if not isinstance(file, str | os.PathLike) or len(self._files) >= _MOST_FILES:
-            return
+        path = self._noteworthy(file, self._files)
+        if path is not None:
+            detail = {"path": path, **_size_and_time(path)}
+            self._recorder.event("file_opened", location=self._recorder.location(), detail=detail)
+
+    def _opened_to_write(self, file: Any) -> None:
+        path = self._noteworthy(file, self._written)
+        if path is not None:
+            detail = {"path": path, "new": not os.path.lexists(path)}
+            self._recorder.event("file_written", location=self._recorder.location(), detail=detail)
+
+    def _noteworthy(self, file: Any, known: set[str]) -> str | None:
+        """The whole path of a file that is noted for the first time; None for code, libraries and the system's own."""
+        if not isinstance(file, str | os.PathLike) or len(known) >= _MOST_FILES:
+            return None
         path = os.path.abspath(os.fspath(file))  # noqa: PTH100 - PathLike of bytes is possible, and links must stay
-        if not isinstance(path, str) or path in self._files or path.endswith((".py", ".pyc")):
-            return
-        if path.startswith((*self._libraries, "/proc/", "/sys/", "/dev/")):
-            return
-        self._files.add(path)
-        self._recorder.event("file_opened", location=self._recorder.location(), detail={"path": path, "size": _size(path)})
+        if not isinstance(path, str) or path in known or path.endswith((".py", ".pyc")):
+            return None
+        if path.startswith((*self._libraries, self._own_folder, "/proc/", "/sys/", "/dev/")):
+            return None
+        known.add(path)
+        return path
 
     def _watched_print(self) -> Any:
         original = builtins.print
@@ -116,8 +134,9 @@ def note_seed(recorder: Recorder, library: str, args: tuple[Any, ...], kwargs: d
         recorder.event("seed", location=recorder.location(), detail={"library": library, "seed": known})
 
 
-def _size(path: str) -> int | None:
+def _size_and_time(path: str) -> dict[str, Any]:
     try:
-        return Path(path).stat().st_size
+        status = Path(path).stat()
     except OSError:
-        return None
+        return {"size": None, "mtime": None}
+    return {"size": status.st_size, "mtime": status.st_mtime}

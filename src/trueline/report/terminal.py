@@ -17,6 +17,8 @@ from trueline.report.words import MARKS, many, number, percent, seconds
 from trueline.store import Run
 
 _MOST_EVIDENCE_IN_VERDICT = 3
+_MOST_BARS = 20
+_BAR_WIDTH = 40
 
 
 def print_report(console: Console, diagnosis: Diagnosis, run: Run, *, verbose: bool = False) -> None:
@@ -167,8 +169,23 @@ def _evidence(evidence: Evidence) -> Text:
     if origin:
         text.append(f"  [{', '.join(origin)}]", style="dim cyan")
     for name, value in evidence.values.items():
-        text.append(f"\n    {name} = {_value(value)}", style="dim")
+        if name == "counts" and isinstance(value, dict):
+            text.append(_bars(value), style="dim")
+        else:
+            text.append(f"\n    {name} = {_value(value)}", style="dim")
     return text
+
+
+def _bars(counts: dict[str, int]) -> str:
+    """A bar per class; where there are many, of the largest and the rarest."""
+    rows = sorted(counts.items(), key=lambda item: -item[1])
+    most = max(1, rows[0][1]) if rows else 1
+    shown = rows if len(rows) <= _MOST_BARS else [*rows[: _MOST_BARS // 2], ("…", 0), *rows[-_MOST_BARS // 2 :]]
+    width = max((len(str(name)) for name, _ in shown), default=1)
+    return "".join(
+        f"\n    {name!s:>{width}} {'█' * max(1, round(_BAR_WIDTH * count / most))} {number(count)}" if name != "…" else "\n    …"
+        for name, count in shown
+    )
 
 
 def _value(value: object) -> str:

@@ -14,6 +14,9 @@ from trueline.model import RunInfo
 FORMAT = 2
 RUN_FILE = "run.json"
 TENSOR_FOLDER = "tensors"
+# A second recording of the same script's first steps, and the manifest of files that the user expects.
+RERUN_FOLDER = "rerun"
+MANIFEST_FILE = "manifest.json"
 SCHEMA = (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8")
 
 

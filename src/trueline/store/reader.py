@@ -26,6 +26,7 @@ from trueline.model import (
     Parameter,
     RootCall,
     RunInfo,
+    Sample,
     Scores,
     Snapshot,
     Step,
@@ -228,6 +229,12 @@ class Run:
             )
             for row in rows
         ]  # fmt: skip
+
+    @cached_property
+    def samples(self) -> list[Sample]:
+        """The content of the samples that were kept for review."""
+        rows = self._rows("SELECT batch, row, label, fingerprint, dtype, shape, content FROM sample ORDER BY rowid")
+        return [Sample(row[0], row[1], row[2], int(row[3], 16), row[4], tuple(_json(row[5])), row[6]) for row in rows]
 
     @cached_property
     def loss_calls(self) -> list[LossCall]:

@@ -102,7 +102,9 @@ CREATE TABLE step (
 -- detail of `backward`: {"of": reference of the tensor as in op.inputs, "shape": [...], "leaf": bool, "create_graph": bool,
 --   "carried": [optimizer ids whose gradients were not empty when it started], "function": autograd node}
 -- detail of `clip`: {"kind": "norm" | "value", "limit": x, "norm_type": p}
--- detail of `load`: {"keys": n, "missing": [...], "unexpected": [...], "changed": n parameters whose content changed, "of": n}
+-- detail of `load`: {"keys": n, "missing": [the first 50], "unexpected": [...], "missing_count": n, "unexpected_count": n,
+--   "changed": n tensors whose content changed, "content": {key: digest of a matrix that was loaded}, "of": class}
+-- detail of `init_after_load`: {"shape": [...], "by": function, "matrix": bool}
 -- detail of `seed`: {"library": "torch" | "numpy" | "random", "seed": n}
 -- detail of `optimizer_step`: {"clipped_norm": x, "norm": x} when gradients changed between clipping and the step
 CREATE TABLE event (
@@ -171,6 +173,17 @@ CREATE TABLE score (
     labels BLOB NOT NULL,         -- little-endian int32, one per sample
     margins BLOB NOT NULL,        -- little-endian float32
     predicted BLOB NOT NULL       -- little-endian int32
+);
+
+-- Content of a few training samples, for the review sheet.
+CREATE TABLE sample (
+    batch INTEGER NOT NULL,       -- seq
+    row INTEGER NOT NULL,
+    label INTEGER NOT NULL,
+    fingerprint TEXT NOT NULL,    -- 16 hexadecimal digits
+    dtype TEXT NOT NULL,          -- 'float32', 'int64' (little-endian) or 'text' (UTF-8)
+    shape TEXT NOT NULL,          -- JSON array
+    content BLOB NOT NULL
 );
 
 CREATE TABLE loss_call (

@@ -42,3 +42,8 @@ class Writer:
             return
         finally:
             self._journal.close()
+
+    def discard(self) -> None:
+        """Take back everything: the file goes, and another process may make it."""
+        self._journal.path.unlink(missing_ok=True)
+        self._journal.close()

@@ -17,6 +17,7 @@ from trueline.adapters.pytorch.optimizer import OptimizerWatch
 from trueline.adapters.pytorch.precision import ScalerWatch
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.rng import SeedWatch
+from trueline.adapters.pytorch.saving import SaveWatch
 from trueline.adapters.pytorch.schedulers import ScheduleWatch
 from trueline.adapters.pytorch.scores import ScoreWatch
 from trueline.adapters.pytorch.steps import StepProgress
@@ -53,6 +54,7 @@ class PyTorchAdapter:
             self._loads,
             SeedWatch(recorder),
             CollectiveWatch(recorder, self._registry),
+            SaveWatch(recorder),
         ]
         progress.on_first_end.append(self._loads.training_started)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import CodeType
 from typing import Any
 
 import torch
@@ -17,6 +19,8 @@ from trueline.record.patches import Patches
 
 _FILLS = ("fill_", "zero_", "normal_", "uniform_", "copy_", "clamp_", "mul_")
 _MOST_KEYS = 50
+# Of how many matrices a load's content is kept, to tell whether it is still there when training starts.
+_MOST_MATRICES = 64
 
 
 class LoadWatch(Watch):
@@ -26,6 +30,7 @@ class LoadWatch(Watch):
         super().__init__(recorder)
         self._registry = registry
         self._loading = False
+        self._loaders: set[CodeType] = set()
         self._fills = Patches()
 
     def install(self, patches: Patches) -> None:
@@ -50,20 +55,38 @@ class LoadWatch(Watch):
             result = original(*args, **kwargs)
             tensor = args[0] if args else kwargs.get("tensor")
             if isinstance(tensor, Tensor) and not self._loading and self.recorder.active and self.recorder.step == 0:
-                self._filled(tensor)
+                self._filled(tensor, original.__name__)
             return result
 
         return watched
 
     @guarded
-    def _filled(self, tensor: Tensor) -> None:
+    def _filled(self, tensor: Tensor, by: str) -> None:
         if not is_plain(tensor) or is_uninitialised(tensor) or not tensor.numel():
             return
         location, address = self.recorder.location(), tensor.data_ptr()
         self._registry.filled[address] = (location, StorageWeakRef(tensor.untyped_storage()))
         loaded = self._registry.loaded_storages.get(address)
         if loaded is not None and loaded.cdata == tensor.untyped_storage()._cdata and not loaded.expired():
-            self.recorder.event("init_after_load", detail={"shape": list(tensor.shape)}, location=location)
+            detail = {"shape": list(tensor.shape), "by": by, "matrix": tensor.dim() > 1}
+            # Once is enough: init functions fill through the methods that are watched too.
+            del self._registry.loaded_storages[address]
+            self.recorder.event("init_after_load", detail=detail, location=self._line_beside_load() or location)
+
+    def _line_beside_load(self) -> int | None:
+        """The line in the function that loaded: `model.apply(init)` below the load, rather than a line inside of `init`."""
+        sites = self.recorder.call_sites
+        frame = sites.user_frame(sys._getframe(1))
+        while frame is not None and frame.f_code not in self._loaders:
+            frame = sites.user_frame(frame.f_back)
+        return sites.of_frame(frame)
+
+    def _note_loader(self) -> None:
+        sites = self.recorder.call_sites
+        frame = sites.user_frame(sys._getframe(1))
+        while frame is not None:
+            self._loaders.add(frame.f_code)
+            frame = sites.user_frame(frame.f_back)
 
     def _watched_load(self) -> Any:
         original: Any = nn.Module.load_state_dict
@@ -97,11 +120,17 @@ class LoadWatch(Watch):
         location = self.recorder.location()
         changed = [name for name, content in after.items() if (before or {}).get(name) != content]
         missing = list(getattr(result, "missing_keys", []))
+        unexpected = list(getattr(result, "unexpected_keys", []))
+        matrices = [name for name, parameter in module.named_parameters() if parameter.dim() > 1 and name in after]
+        self._note_loader()
         detail = {
             "keys": len(after),
             "missing": missing[:_MOST_KEYS],
-            "unexpected": list(getattr(result, "unexpected_keys", []))[:_MOST_KEYS],
+            "unexpected": unexpected[:_MOST_KEYS],
+            "missing_count": len(missing),
+            "unexpected_count": len(unexpected),
             "changed": len(changed),
+            "content": {name: after[name] for name in matrices[:_MOST_MATRICES] if name not in set(missing)},
             "of": type(module).__name__,
         }
         self.recorder.event("load", subject=self._registry.module_id(module), detail=detail, location=location)

@@ -90,6 +90,7 @@ class BatchWatch(Watch):
         self._current: list[Any] | None = None
         self.fields = FieldLook(recorder)
         self._datasets: ByIdentity = ByIdentity()
+        self._plain_datasets: dict[int, int] = {}
         self._dataset_count = 0
         # Whether the last root call was made without gradients or on a model in eval mode.
         self.evaluating = False
@@ -140,10 +141,15 @@ class BatchWatch(Watch):
         """Tells loaders of one dataset, or of parts of one, from loaders of several."""
         while hasattr(dataset, "dataset") and hasattr(dataset, "indices"):
             dataset = dataset.dataset
-        number = self._datasets.get(dataset)
+        number = self._datasets.get(dataset) or self._plain_datasets.get(id(dataset))
         if number is None:
             self._dataset_count += 1
-            number = self._datasets[dataset] = self._dataset_count
+            number = self._dataset_count
+            try:
+                self._datasets[dataset] = number
+            except TypeError:
+                # A list cannot be referred to weakly; one that goes on to another loader is in use until then.
+                self._plain_datasets[id(dataset)] = number
         return int(number)
 
     def _watched_next(self) -> Any:

@@ -64,7 +64,8 @@ class FieldLook(Watch):
                 continue
             with torch._C.DisableTorchFunction():
                 values = tensor.detach()
-                found = features((values.float() if values.dtype is torch.bfloat16 else values).numpy())
+                known_to_numpy = not values.is_floating_point() or is_readable_float(values)
+                found = features((values if known_to_numpy else values.float()).numpy())
             self.recorder.row(
                 "field_stat",
                 (

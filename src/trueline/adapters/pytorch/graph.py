@@ -108,12 +108,16 @@ class OpTrace(Watch):
         if (not outputs and name not in _CUTS) or name in {"grad", "requires_grad_", "device", "dtype", "shape"}:
             return
         recorder = self.recorder
-        inputs = [self.origin(tensor) for tensor in _inputs(args, kwargs)]
+        taken = _inputs(args, kwargs)
+        inputs = [self.origin(tensor) for tensor in taken]
         seq = recorder.next_seq()
         inplace = function.__name__.rstrip("_") != function.__name__ and not function.__name__.startswith("__")
         settings = _settings(name, args, kwargs)
         if inplace or function.__name__.startswith("__i"):
             settings["inplace"] = True
+        fed = [[list(tensor.shape), dtype_name(tensor)] for tensor, source in zip(taken, inputs, strict=True) if source[0] == "b"]
+        if fed:
+            settings["fed"] = fed
         described = [
             {"shape": list(tensor.shape), "dtype": dtype_name(tensor), "requires_grad": tensor.requires_grad}
             for tensor in outputs
@@ -181,7 +185,24 @@ def _settings(name: str, args: Any, kwargs: Any) -> dict[str, Any]:
         settings.setdefault(key, value)
     if len(scalars) > len(names):
         settings["args"] = scalars[len(names) :]
+    settings.update({key: "tensor" for key, value in kwargs.items() if isinstance(value, Tensor) and "mask" in key})
+    if name == "scaled_dot_product_attention" and len(args) > 3 and isinstance(args[3], Tensor):
+        settings["attn_mask"] = "tensor"
+    if name == "getitem" and len(args) > 1:
+        settings["index"] = _index(args[1])
     return settings
+
+
+def _index(value: Any) -> str:
+    """An index as it is written: `:, -1`; tensors and lists by their kind."""
+    if isinstance(value, tuple):
+        return ", ".join(map(_index, value))
+    if isinstance(value, slice):
+        parts = ["" if part is None else str(part) for part in (value.start, value.stop, value.step)]
+        return ":".join(parts[:2] if not parts[2] else parts)
+    if isinstance(value, Tensor):
+        return "mask" if value.dtype is torch.bool else "tensor"
+    return "..." if value is Ellipsis else str(value) if isinstance(value, int) or value is None else type(value).__name__
 
 
 def _is_shape(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from threading import get_ident
+from types import FrameType
 from typing import Any
 
 import torch
@@ -115,7 +116,7 @@ class ModuleWatch(Watch):
         """Note the line that builds the module: the first user frame that is not the module's own `__init__`."""
         sites = self.recorder.call_sites
         frame = sites.user_frame(sys._getframe(1))
-        while frame is not None and frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is module:
+        while frame is not None and frame.f_code.co_name == "__init__" and _first_argument(frame) is module:
             frame = sites.user_frame(frame.f_back)
         self._registry.built[module] = sites.of_frame(frame)
 
@@ -315,6 +316,12 @@ class ModuleWatch(Watch):
         if step == self.recorder.step and is_plain(gradient):
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 self._registry.stat(step, "output_grad", number, position, gradient)
+
+
+def _first_argument(frame: FrameType) -> Any:
+    """What a method is called on, whatever its author calls it."""
+    code = frame.f_code
+    return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
 
 
 def _has_fused_path(module: nn.Module) -> bool:

@@ -75,7 +75,7 @@ class LossWatch(Watch):
         if isinstance(value, Tensor) and value.numel() == 1 and value.is_cpu:
             current = self._batches.current
             batch = None if current is None else current.seq
-            self.recorder.event("eval_loss", subject=batch, value=float(value), location=self.recorder.location())
+            self.recorder.event("eval_loss", subject=batch, value=float(value.detach()), location=self.recorder.location())
 
     @guarded
     def _called(self, kind: str, signature: inspect.Signature, args: Any, kwargs: Any, value: Any) -> None:

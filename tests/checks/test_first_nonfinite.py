@@ -7,7 +7,7 @@ from pathlib import Path
 
 from builders import Row, build_run, stat_row
 
-from trueline.diagnose import first_nonfinite
+from trueline.checks import first_nonfinite
 from trueline.model import NonFinite
 from trueline.store import Run
 

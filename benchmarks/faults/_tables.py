@@ -1,0 +1,138 @@
+"""The figures as text: a table for the terminal, Markdown for the documentation, JSON for programs, the list of misses."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.faults._score import (
+    CAUSE_GOAL,
+    PLACE_GOAL,
+    RECALL_GOAL,
+    Outcome,
+    Score,
+    misses,
+    score,
+    scores_by_item,
+    scores_by_origin,
+    what_is_wrong,
+)
+
+BEGIN = "<!-- begin: written by make bench-faults, never by hand -->"
+END = "<!-- end: written by make bench-faults -->"
+HEADINGS = ("", "recall", "top-1 cause", "place", "healthy runs", "false alarms", "s per script")
+
+
+def _row(each: Score) -> list[str]:
+    healthy = [str(each.healthy), str(each.alarms)] if each.healthy else ["–", "–"]
+    return [each.title, each.recall.text(), each.cause.text(), each.place.text(), *healthy, f"{each.seconds:.1f}"]
+
+
+def _rows(outcomes: list[Outcome]) -> list[list[str]]:
+    parts = [*scores_by_item(outcomes), *scores_by_origin(outcomes), score("all", outcomes)]
+    return [_row(each) for each in parts]
+
+
+def terminal_table(outcomes: list[Outcome]) -> str:
+    """Aligned columns, one line per item, per origin, and for all."""
+    rows = [list(HEADINGS), *_rows(outcomes)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+
+    def line(row: Sequence[str]) -> str:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        return "  ".join(cells).rstrip()
+
+    items = len(scores_by_item(outcomes))
+    lines = [line(row) for row in rows]
+    rule = "-" * len(lines[0])
+    return "\n".join([lines[0], rule, *lines[1 : 1 + items], rule, *lines[1 + items :]])
+
+
+def totals(outcomes: list[Outcome]) -> list[tuple[str, str, str, bool]]:
+    """Figure, goal, measured, reached: one row each."""
+    whole = score("all", outcomes)
+    rows = [
+        ("recall", f"≥ {RECALL_GOAL:.0%}", whole.recall.full_text(), whole.recall.reaches(RECALL_GOAL)),
+        ("top-1 cause", f"≥ {CAUSE_GOAL:.0%}", whole.cause.full_text(), whole.cause.reaches(CAUSE_GOAL)),
+        ("line or module", f"≥ {PLACE_GOAL:.0%}", whole.place.full_text(), whole.place.reaches(PLACE_GOAL)),
+        ("healthy runs with an alarm", "0", f"{whole.alarms}/{whole.healthy}", whole.alarms == 0),
+        ("scripts without a complete diagnosis", "0", f"{whole.broken}/{len(outcomes)}", whole.broken == 0),
+    ]
+    if whole.reported.total:
+        rows.append(("on purpose, must be reported", "all", whole.reported.text(), whole.reported.hits == whole.reported.total))
+    return [(name, goal.replace("%", " %"), measured, reached) for name, goal, measured, reached in rows]
+
+
+def miss_lines(outcomes: list[Outcome]) -> list[str]:
+    """Each miss with what was said instead."""
+    lines = []
+    for each in misses(outcomes):
+        wrong = what_is_wrong(each) or "incomplete"
+        planted = f" [{each.note}]" if each.note else ""
+        expected = f"; expected {each.item}" if each.kind != "healthy" else ""
+        place = f" at {each.expected_place}" if each.expected_place and each.kind != "healthy" else ""
+        cause = f"; cause named: {each.cause}" if each.cause else ""
+        trouble = f"; {each.problem}" if each.problem and each.problem != each.said else ""
+        lines.append(f"{wrong}: {each.name}{planted}{expected}{place}{cause}{trouble}\n    {each.said}")
+    return lines
+
+
+def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    line = "|".join(["---", *["---:"] * (len(headings) - 1)])
+    return [f"| {' | '.join(headings)} |", f"|{line}|", *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def planted_rows(outcomes: list[Outcome]) -> list[list[str]]:
+    """One row per mutation: what it plants, the item, and how often it was found, named and placed."""
+    mutants = [each for each in outcomes if each.origin == "mutant"]
+    kinds = sorted({(each.item or "", each.note) for each in mutants})
+    rows = []
+    for item, note in kinds:
+        part = score(note, (each for each in mutants if (each.item, each.note) == (item, note)))
+        rows.append([f"{item} {note}", part.recall.text(), part.cause.text(), part.place.text()])
+    return rows
+
+
+def documentation(outcomes: list[Outcome], conditions: str) -> str:
+    """What stands between the marks of docs/fault-benchmark.md."""
+    parts = ["", conditions, ""]
+    goals = [[name, goal, measured, "yes" if reached else "**no**"] for name, goal, measured, reached in totals(outcomes)]
+    parts += [*_markdown(("figure", "goal", "measured (95 % interval)", "reached"), goals), ""]
+    parts += [*_markdown(("item", *HEADINGS[1:]), _rows(outcomes)), ""]
+    if planted := planted_rows(outcomes):
+        parts += ["Faults planted into the base scripts:", ""]
+        parts += [*_markdown(("fault", "recall", "top-1 cause", "place"), planted), ""]
+    wrong = [f"- {what_is_wrong(each) or 'incomplete'}: `{each.name}`{_instead(each)}" for each in misses(outcomes)]
+    return "\n".join([*parts, "Not as expected:", "", *(wrong or ["- nothing"]), ""])
+
+
+def _instead(outcome: Outcome) -> str:
+    planted = f" ({outcome.note})" if outcome.note else ""
+    if outcome.found:
+        return f"{planted}, said: {', '.join(outcome.found)}" + (f" at {outcome.told_place}" if outcome.told_place else "")
+    return f"{planted}, said: nothing found"
+
+
+def write_documentation(page: Path, outcomes: list[Outcome], conditions: str) -> None:
+    """Replace what stands between the marks of the page, and nothing else."""
+    text = page.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise SystemExit(f"Expected the marks {BEGIN!r} and {END!r} once each in {page}. Put them around the place of the table.")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    page.write_text(f"{before}{BEGIN}\n{documentation(outcomes, conditions)}\n{END}{after}", encoding="utf-8")
+
+
+def machine_readable(outcomes: list[Outcome], conditions: dict[str, Any]) -> str:
+    """Everything, as JSON."""
+    parts = {each.title: dataclasses.asdict(each) for each in [*scores_by_item(outcomes), score("all", outcomes)]}
+    whole: dict[str, Any] = {
+        "conditions": conditions,
+        "reached": score("all", outcomes).reaches_goals(),
+        "scores": parts,
+        "outcomes": [dataclasses.asdict(each) | {"wrong": what_is_wrong(each)} for each in outcomes],
+    }
+    return json.dumps(whole, indent=1) + "\n"

@@ -1,0 +1,140 @@
+"""The script's own text around a recorded line, when it is still there and has not changed since the run."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from pathlib import Path
+
+from trueline.model import Location
+from trueline.store import Run
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@lru_cache(maxsize=64)
+def _parsed(path: str) -> tuple[list[str], ast.Module] | None:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        return text.splitlines(), ast.parse(text)
+    except (OSError, ValueError, SyntaxError):
+        return None
+
+
+def _file_of(run: Run, location: Location) -> tuple[list[str], ast.Module] | None:
+    """The parsed file; None when it is gone or its line is not the one that was recorded."""
+    known = _parsed(str(Path(run.info.cwd) / location.file))
+    if known is None or not location.source or not 0 < location.line <= len(known[0]):
+        return None
+    return known if known[0][location.line - 1].strip() == location.source else None
+
+
+def function_around(run: Run, location: Location) -> Function | None:
+    """The innermost function that holds the line."""
+    known = _file_of(run, location)
+    if known is None:
+        return None
+    around = [
+        node
+        for node in ast.walk(known[1])
+        if isinstance(node, Function) and node.lineno <= location.line <= (node.end_lineno or node.lineno)
+    ]
+    return max(around, key=lambda node: node.lineno, default=None)
+
+
+def statement_at(function: Function, line: int) -> ast.stmt | None:
+    """The smallest statement of a function that covers the line."""
+    covering = [
+        node for node in ast.walk(function) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line)
+    ]
+    return min(covering, key=lambda node: (node.end_lineno or node.lineno) - node.lineno, default=None)
+
+
+def repeated_list_line(run: Run, location: Location) -> Location | None:
+    """The one line `[layer] * n` in the function that holds the given line (or, outside of functions, in the file)."""
+    known = _file_of(run, location)
+    scope = function_around(run, location) or (known[1] if known is not None else None)
+    if known is None or scope is None:
+        return None
+    lines = {
+        node.lineno
+        for node in ast.walk(scope)
+        if isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Mult)
+        and (isinstance(node.left, ast.List) or isinstance(node.right, ast.List))
+        and any(isinstance(part, ast.Name | ast.Call | ast.Attribute) for part in ast.walk(node))
+    }
+    if len(lines) != 1:
+        return None
+    line = lines.pop()
+    return Location(location.file, line, None, location.function, known[0][line - 1].strip())
+
+
+def times_read(run: Run, location: Location) -> int | None:
+    """How often the variable that the line assigns is read before a later line writes it again; None when that is not known."""
+    function = function_around(run, location)
+    statement = None if function is None else statement_at(function, location.line)
+    if function is None or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target = statement.targets[0]
+    if not isinstance(target, ast.Name):
+        return None
+    names = sorted(
+        (
+            (node.lineno, node.col_offset, isinstance(node.ctx, ast.Store))
+            for node in ast.walk(function)
+            if isinstance(node, ast.Name) and node.id == target.id and node.lineno > (statement.end_lineno or statement.lineno)
+        ),
+    )
+    rewritten = min((line for line, _, store in names if store), default=None)
+    return sum(not store and (rewritten is None or line <= rewritten) for line, _, store in names)
+
+
+def is_dropped(run: Run, location: Location) -> str | None:
+    """How a line throws its result away: 'statement' (a bare call) or the name of a variable that nobody reads; None: it may
+    be read, returned or stored, or the text cannot tell."""
+    function = function_around(run, location)
+    statement = None if function is None else statement_at(function, location.line)
+    if function is None or statement is None:
+        return None
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return "statement"
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+        name = statement.targets[0].id
+        return None if _may_be_read(function, statement, name) else name
+    return None
+
+
+def _may_be_read(function: Function, assignment: ast.Assign, name: str) -> bool:
+    """Whether the variable may be read before it is written again: later in the function, or in a loop around the assignment."""
+    loops = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.For | ast.While) and node.lineno <= assignment.lineno <= (node.end_lineno or 0)
+    ]
+    inner = [node for node in ast.walk(function) if isinstance(node, Function | ast.Lambda) and node is not function]
+    if any(_reads(part, name) for part in [*loops, *inner]) or any(
+        isinstance(node, ast.Nonlocal | ast.Global) and name in node.names for node in ast.walk(function)
+    ):
+        return True
+    end = assignment.end_lineno or assignment.lineno
+    later = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node.lineno > end]
+    for statement in sorted(later, key=lambda node: node.lineno):
+        if isinstance(statement, ast.Assign) and statement.col_offset == assignment.col_offset:
+            if _reads(statement.value, name):
+                return True
+            if any(isinstance(target, ast.Name) and target.id == name for target in statement.targets):
+                return False
+        elif _reads(statement, name):
+            return True
+    return False
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    """Whether a piece of code reads the variable; `x += …` reads as well as writes."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load):
+            return True
+        if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name) and part.target.id == name:
+            return True
+    return False

@@ -1,0 +1,204 @@
+"""Loss scale wrong for the number format
+
+## What it checks
+Whether gradients that are computed in float16 are scaled at all, whether a scale is taken out again before the optimizer uses the
+gradients, and whether a gradient scaler found a scale that works.
+
+## Why it hurts accuracy
+The smallest normal number of float16 is 2^-14 (0.00006), the smallest of all 2^-24. Gradients below the first lose digits, those
+below the second become zero: the layers far from the loss stop learning. A scale that is too large makes gradients infinite, and the
+scaler leaves the steps out. A scale that is never taken out multiplies the learning rate by it.
+
+## Method
+- *never unscaled*: the optimizer steps on its own after the backward pass of a scaled loss, with neither `unscale_` nor
+  `scaler.step` between them, at 90 % of the steps, and the gradient norms are above 1 at half of the steps (gradients that were
+  divided by hand are not);
+- *steps left out*: after the scaler's first success, more than a fifth of the steps are skipped, tested against a rate of one in ten
+  (binomial, p < 0.001); or the scale has fallen below 1 and steps are still skipped;
+- *float16 without scaling*: the gradients of module outputs are float16, no scaler scaled the loss, and in some module's gradient at
+  least 5 % of the values that are no zeros lie below 2^-14. This share is a lower bound by Markov's inequality (of values with a mean
+  of m at most m / t exceed t) or is counted from zeros that appeared at modules whose gradient had none in the first steps.
+
+## Evidence
+The format of the gradients, the module with the smallest ones, its mean, its zeros at the first and at the last sampled step; the
+scale, the skipped steps, and a scale to use: the largest power of two that keeps the largest gradient below 65504 / 16.
+
+## Limits
+Gradients are looked at in sampled steps. A scale multiplied by hand is seen by its effect on the sizes of gradients only.
+
+## What to do
+Use `torch.amp.GradScaler` around the backward pass and the step, with its default settings; or train in bfloat16, whose range is that
+of float32.
+"""
+
+from __future__ import annotations
+
+import math
+
+from trueline.checks._event_order import EventOrder
+from trueline.checks.base import Item
+from trueline.model import Event, Evidence, Finding, TensorStat
+from trueline.store import Run
+
+ITEM = Item(__name__, __doc__)
+RANK = 50
+CONSEQUENCES = ("mp.01", "tr.05", "hp.01", "hp.02")
+
+_LARGEST = 65504.0
+_SMALLEST_NORMAL = 2.0**-14
+_LOST = 0.05
+_FEWEST_STEPS = 3
+_TOLERATED = 0.1
+_TOO_MANY = 0.2
+
+
+def conclude(run: Run) -> Finding:
+    scales = run.events_of("scale")
+    half = [stat for stat in run.stats("output_grad") if stat.dtype == "float16"]
+    if not scales and not half:
+        return ITEM.not_applicable("No loss was scaled and no gradient in float16 was seen: there is no scale to set.")
+    if len(run.steps) < _FEWEST_STEPS:
+        return ITEM.not_checked(f"{len(run.steps)} steps were recorded, and {_FEWEST_STEPS} are needed.")
+    problem = (_never_unscaled(run) or _left_out(run)) if scales else _without_scaling(run, half)
+    if problem is not None:
+        return problem
+    skipped = sum(bool(event.detail.get("skipped")) for event in run.events_of("optimizer_step"))
+    told = (
+        f"A scaler scaled the loss, and {skipped} of {len(run.steps)} steps were left out" if scales else "Gradients are in range"
+    )
+    return ITEM.no_problem(
+        f"{told}.",
+        limits="A scale that is never taken out, more than a fifth of the steps left out, and without scaling 5 % of a module's "
+        "gradients below 2^-14 at a sampled step would have been seen.",
+    )
+
+
+def _never_unscaled(run: Run) -> Finding | None:
+    order = EventOrder(run, "scale", "backward", "unscale", "scaler_step")
+    stepped = run.events_of("optimizer_step")
+    wrong: list[tuple[Event, Event]] = []
+    start = -1
+    for event in stepped:
+        scale = next(iter(order.between("scale", start, event.seq)), None)
+        restored = order.any_between("unscale", start, event.seq) or order.any_between("scaler_step", start, event.seq)
+        if scale is not None and (scale.value or 2.0) > 1 and not restored:
+            wrong.append((scale, event))
+        start = event.seq
+    if len(wrong) < max(_FEWEST_STEPS, 0.9 * len(stepped)):
+        return None
+    norms = [step.grad_norm for step in run.steps if step.grad_norm is not None and math.isfinite(step.grad_norm)]
+    # Gradients that were divided by hand have the size of gradients again; those times 65536 do not.
+    if norms and sum(norm > 1 for norm in norms) < len(norms) / 2:
+        return None
+    scale, step = wrong[0]
+    return ITEM.problem(
+        f"The loss is multiplied by {scale.value or 0:g} and the optimizer uses the gradients as they are, at {len(wrong)} of "
+        f"{len(stepped)} steps: they are too large by this factor.",
+        confidence=0.95,
+        evidence=[
+            Evidence(
+                f"Step {step.step}: scaled at {scale.location}, then `step()` at {step.location}, without `scaler.step` or "
+                f"`unscale_` between them; the median gradient norm is {sorted(norms)[len(norms) // 2] if norms else math.nan:.4g}.",
+                {"scale": scale.value, "steps": len(wrong)},
+                step.step,
+                step.location,
+            )
+        ],
+        location=step.location,
+        fix=f"Replace the `step()` of {step.location} by `scaler.step(optimizer)` and `scaler.update()`.",
+        limits="A scale that is never taken out at 90 % of the steps would have been seen.",
+    )
+
+
+def _left_out(run: Run) -> Finding | None:
+    stepped = run.events_of("optimizer_step")
+    skipped = [bool(event.detail.get("skipped")) for event in stepped]
+    updates = [event for event in run.events_of("scaler_update") if event.value is not None]
+    floor = bool(updates) and (updates[-1].value or 0) < 1 and any(skipped[-3:])
+    first = skipped.index(False) if False in skipped else len(skipped)
+    later = skipped[first:]
+    count = sum(later)
+    often = len(later) > 0 and count > _TOO_MANY * len(later) and _binomial_tail(count, len(later), _TOLERATED) < 1e-3
+    if not floor and not often:
+        return None
+    scales = run.events_of("scale")
+    where = scales[0].location
+    values = [event.value for event in scales if event.value is not None]
+    reason = (
+        f"the scale has fallen to {updates[-1].value:g}, below 1, and steps are still left out"
+        if floor
+        else f"{count} of {len(later)} steps after the first good one are left out"
+    )
+    return ITEM.problem(
+        f"The gradient scaler does not find a scale that works: {reason}.",
+        confidence=0.9,
+        evidence=[
+            Evidence(
+                f"{sum(skipped)} of {len(skipped)} steps were left out because gradients were not finite; the scale was between "
+                f"{min(values, default=math.nan):g} and {max(values, default=math.nan):g}.",
+                {"skipped": sum(skipped), "steps": len(skipped), "lowest": min(values, default=None)},
+                location=where,
+            )
+        ],
+        location=where,
+        fix="Build the scaler with its default settings (growth only after 2000 good steps); where the scale falls below 1, look for "
+        "the operation that is not finite by itself and compute it in float32.",
+        limits="More than a fifth of the steps left out (binomial test against a tenth, p < 0.001) would have been seen.",
+    )
+
+
+def _binomial_tail(count: int, of: int, rate: float) -> float:
+    """The probability of `count` or more out of `of` at this rate."""
+    logs = [
+        math.lgamma(of + 1) - math.lgamma(k + 1) - math.lgamma(of - k + 1) + k * math.log(rate) + (of - k) * math.log1p(-rate)
+        for k in range(count, of + 1)
+    ]
+    return math.fsum(map(math.exp, logs))
+
+
+def _lost_share(stat: TensorStat, zeros_at_first: float) -> float:
+    """At least this share of a gradient's values that are no zeros by structure is zero or below the smallest normal number."""
+    if stat.abs_mean is None or stat.zero_share is None or stat.zero_share >= 1:
+        return 0.0
+    mean = stat.abs_mean / (1 - stat.zero_share)
+    below = max(0.0, 1 - mean / _SMALLEST_NORMAL)
+    # Only where no value was zero at first is a zero not a masked unit.
+    vanished = stat.zero_share if zeros_at_first == 0 else 0.0
+    return max(below, vanished)
+
+
+def _without_scaling(run: Run, half: list[TensorStat]) -> Finding | None:
+    first = {}
+    for stat in half:
+        first.setdefault((stat.subject, stat.position), stat.zero_share or 0.0)
+    shares = [(_lost_share(stat, first[stat.subject, stat.position]), stat) for stat in half]
+    share, worst = max(shares, key=lambda pair: pair[0])
+    if share < _LOST:
+        return None
+    module = run.modules[worst.subject]
+    largest = max(abs(value) for stat in half for value in (stat.min or 0.0, stat.max or 0.0))
+    suggestion = 2.0 ** math.floor(math.log2(_LARGEST / 16 / largest)) if largest else 65536.0
+    backward = run.events_of("backward")[0].location
+    return ITEM.problem(
+        f"Gradients are computed in float16 without a loss scale: at least {share:.0%} of those of {module.name} are below what "
+        "float16 holds in full.",
+        confidence=0.9,
+        evidence=[
+            Evidence(
+                f"Step {worst.step}: the gradient of the output of {module.name} has a mean size of {worst.abs_mean:.3g} and "
+                f"{worst.zero_share:.0%} zeros ({first[worst.subject, worst.position]:.0%} at the first step); the smallest normal "
+                "number of float16 is 6.1e-05.",
+                {"share": share, "abs_mean": worst.abs_mean, "zero_share": worst.zero_share, "module": module.name},
+                worst.step,
+                module.called,
+            ),
+            Evidence(
+                f"The largest gradient was {largest:.3g}: a scale of {suggestion:g} keeps it below 65504 / 16.",
+                {"largest": largest, "scale": suggestion},
+            ),
+        ],
+        location=backward.of_module(module.name) if backward else None,
+        fix=f"Scale the loss: `scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()` with a scale of about "
+        f"{suggestion:g}, or autocast to bfloat16.",
+        limits="5 % of a module's gradients below 2^-14 at a sampled step would have been seen.",
+    )

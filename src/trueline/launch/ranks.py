@@ -1,0 +1,60 @@
+"""Recording a launch over several ranks from one command: the launcher runs here, and every rank records itself.
+
+The launcher is no rank. It makes the run directory, so that all ranks find the same one, and has the last word on how the
+run ended: a rank that the launcher stops because another one failed cannot tell why.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from trueline.launch.recording import new_info
+from trueline.launch.script import Program, load_module
+from trueline.model import RunInfo
+from trueline.store import create_run_directory, read_info, write_info
+
+LAUNCHER = "torch.distributed.run"
+LAUNCHER_SCRIPT = "torchrun"
+
+
+def is_launcher(target: str, *, as_module: bool) -> bool:
+    """Whether a script or module starts the ranks of a distributed run."""
+    return target == LAUNCHER if as_module else Path(target).name == LAUNCHER_SCRIPT
+
+
+def launched_stem(arguments: list[str]) -> str:
+    """What the run of a launch is named after: its training script, as far as that can be seen."""
+    script = next((word for word in arguments if word.endswith(".py")), None)
+    return LAUNCHER_SCRIPT if script is None else Path(script).stem
+
+
+class RanksRecording:
+    """The run of a launch. Has the methods of a Recording that `trueline run` uses."""
+
+    def __init__(self, arguments: list[str], command: list[str], *, name: str | None, options: list[str]) -> None:
+        self._arguments = arguments[1:] if arguments[:1] == ["--"] else arguments
+        self._options = options
+        self.directory = create_run_directory(launched_stem(self._arguments), name)
+        self._info: RunInfo = new_info(self.directory.name, command, script=launched_stem(self._arguments))
+
+    def program(self) -> Program:
+        """The launcher, told to start the recorder with the training script."""
+        from trueline.adapters.pytorch.torchrun import with_recorder
+
+        recorder = ["trueline", "run", "--name", self.directory.name, *self._options]
+        return load_module(LAUNCHER, with_recorder(self._arguments, recorder))
+
+    def start(self) -> None:
+        write_info(self.directory, self._info)
+
+    def stop(self, *, status: str = "finished", exit_code: int | None = None, error: str | None = None) -> None:
+        """Add what the launcher knows to what rank 0 wrote of itself, if it came that far."""
+        info = read_info(self.directory)
+        described = info.pid != os.getpid()
+        if described and (status == "finished" or info.status in {"failed", "interrupted"}):
+            return
+        words = None if error is None else error.splitlines()[0]
+        write_info(self.directory, msgspec.structs.replace(info, status=status, exit_code=exit_code, error=info.error or words))

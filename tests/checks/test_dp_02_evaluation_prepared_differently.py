@@ -1,0 +1,23 @@
+"""dp.02 on whole scripts: two preparations for one model, and differences that are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from case_runner import Diagnosis, assert_cause, assert_found, assert_nothing_found, case_files, case_name, finding
+
+
+@pytest.mark.parametrize("path", case_files("dp.02", "faulty"), ids=case_name)
+def test_fault_is_named_with_its_line(path: Path, diagnose_case: Callable[[Path], Diagnosis]) -> None:
+    diagnosis = diagnose_case(path)
+    assert_found(diagnosis, "dp.02", path)
+    assert_cause(diagnosis, "dp.02")
+
+
+@pytest.mark.parametrize("path", case_files("dp.02", "healthy"), ids=case_name)
+def test_look_alike_is_left_alone(path: Path, diagnose_case: Callable[[Path], Diagnosis]) -> None:
+    diagnosis = diagnose_case(path)
+    assert_nothing_found(diagnosis)
+    assert finding(diagnosis, "dp.02")["conclusion"] != "error"

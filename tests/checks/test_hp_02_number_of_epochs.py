@@ -1,0 +1,21 @@
+"""hp.02 on whole scripts: training past the minimum of validation, training that ends too soon, and neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from case_runner import Diagnosis, assert_cause, assert_found, assert_nothing_found, case_files, case_name
+
+
+@pytest.mark.parametrize("path", case_files("hp.02", "faulty"), ids=case_name)
+def test_fault_is_named_with_its_line(path: Path, diagnose_case: Callable[[Path], Diagnosis]) -> None:
+    diagnosis = diagnose_case(path)
+    assert_found(diagnosis, "hp.02", path)
+    assert_cause(diagnosis, "hp.02")
+
+
+@pytest.mark.parametrize("path", case_files("hp.02", "healthy"), ids=case_name)
+def test_look_alike_is_left_alone(path: Path, diagnose_case: Callable[[Path], Diagnosis]) -> None:
+    assert_nothing_found(diagnose_case(path))

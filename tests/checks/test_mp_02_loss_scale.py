@@ -1,0 +1,23 @@
+"""mp.02 on whole scripts: float16 without a scale, scales that stay in or overflow, and formats that need none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from case_runner import Diagnosis, assert_cause, assert_found, assert_nothing_found, case_files, case_name, finding
+
+
+@pytest.mark.parametrize("path", case_files("mp.02", "faulty"), ids=case_name)
+def test_fault_is_named_with_its_line(path: Path, diagnose_case: Callable[[Path], Diagnosis]) -> None:
+    diagnosis = diagnose_case(path)
+    assert_found(diagnosis, "mp.02", path)
+    assert_cause(diagnosis, "mp.02")
+
+
+@pytest.mark.parametrize("path", case_files("mp.02", "healthy"), ids=case_name)
+def test_look_alike_is_left_alone(path: Path, diagnose_case: Callable[[Path], Diagnosis]) -> None:
+    diagnosis = diagnose_case(path)
+    assert_nothing_found(diagnosis)
+    assert finding(diagnosis, "mp.02")["conclusion"] in ("no_problem", "not_applicable")

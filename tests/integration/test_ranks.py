@@ -1,0 +1,39 @@
+"""Distributed scripts, recorded from one command: every rank into one run, and the launcher is none of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from integration.commands import check, only_run, recorded
+
+CASES = Path(__file__).parents[2] / "benchmarks" / "faults" / "cases"
+
+
+@pytest.mark.parametrize("launcher", [["torchrun"], ["-m", "torch.distributed.run", "--"]], ids=["script", "module"])
+def test_all_ranks_of_a_launch_are_recorded(launcher: list[str], tmp_path: Path) -> None:
+    script = str(CASES / "tr_04" / "healthy_accumulation.py")
+    finished = recorded("--steps", "6", *launcher, "--nproc-per-node", "2", script, cwd=tmp_path, runs=tmp_path / "runs")
+    assert finished.returncode == 0, finished.stderr
+    run = only_run(tmp_path / "runs")
+    assert run.ranks == [0, 1]
+    assert run.info.world_size == 2
+    assert [len(run.of_rank(rank).steps) for rank in run.ranks] == [6, 6]
+    assert run.info.status == "finished"
+    assert run.info.name.startswith("healthy_accumulation")
+
+
+def test_spawned_processes_are_recorded_as_ranks(tmp_path: Path) -> None:
+    finished = recorded(str(CASES / "tr_04" / "healthy_spawned.py"), cwd=tmp_path, runs=tmp_path / "runs")
+    assert finished.returncode == 0, finished.stderr
+    run = only_run(tmp_path / "runs")
+    assert run.ranks == [0, 1]
+    assert run.info.world_size == 2
+
+
+def test_a_rank_that_fails_fails_the_run(tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text("import os, torch\nif os.environ['RANK'] == '1':\n    raise ValueError('no data')\n")
+    finished = recorded("torchrun", "--nproc-per-node", "2", "fails.py", cwd=tmp_path, runs=tmp_path / "runs")
+    assert finished.returncode == 1
+    assert only_run(tmp_path / "runs").info.status == "failed"
+    assert check(tmp_path / "runs", tmp_path)[1]["verdict"]["status"] == "inconclusive"
