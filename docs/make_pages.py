@@ -1,4 +1,4 @@
-"""Write docs/checks/<id>.md from the docstrings of the checks, and their index.
+"""Write docs/checks/<id>.md from the docstrings of the checks, their index, and the table in the README.
 
 Run it after a check was added or its docstring changed: `.venv/bin/python docs/make_pages.py`. A test compares the pages
 with the docstrings, so they cannot drift apart.
@@ -12,6 +12,8 @@ from pathlib import Path
 from trueline.checks import Check, registry
 
 FOLDER = Path(__file__).parent / "checks"
+README = Path(__file__).parents[1] / "README.md"
+_TABLE = re.compile(r"(?<=<!-- checks -->\n\n).*?(?=\n<!-- end of checks -->)", re.DOTALL)
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
@@ -31,6 +33,13 @@ def index_of(checks: list[Check]) -> str:
     return "\n".join([*head, "| id | fault |", "|---|---|", *rows]) + "\n"
 
 
+def readme_of(checks: list[Check]) -> str:
+    """The README with its table of checks as it should be."""
+    rows = [f"| [{check.id}](docs/checks/{check.id}.md) | {check.title} |\n" for check in checks]
+    table = "| id | fault |\n|---|---|\n" + "".join(rows)
+    return _TABLE.sub(lambda _: table, README.read_text(encoding="utf-8"))
+
+
 def pages() -> dict[Path, str]:
     """All pages by their path, as they should be."""
     checks = list(registry().values())
@@ -45,6 +54,7 @@ def write_pages() -> None:
     for path, text in wanted.items():
         path.write_text(text, encoding="utf-8")
         print(path.relative_to(FOLDER.parent.parent))
+    README.write_text(readme_of(list(registry().values())), encoding="utf-8")
 
 
 if __name__ == "__main__":

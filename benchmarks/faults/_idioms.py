@@ -137,6 +137,12 @@ def data_lines(source: Source) -> tuple[int, ...]:
     return tuple(call.lineno for call in loaders or model_calls(source, training=True))
 
 
+def held_out_lines(source: Source) -> tuple[int, ...]:
+    """Where a finding about the evaluation data is: the line of its loader, or of the model's call."""
+    loaders = [call for call in source.calls("DataLoader") if all(told.arg != "shuffle" for told in call.keywords)]
+    return tuple(call.lineno for call in loaders or model_calls(source, training=False))
+
+
 @dataclass(frozen=True)
 class Loaded:
     """A data set of scikit-learn: the statement, the names of its features and labels, and the number of classes (0: none)."""

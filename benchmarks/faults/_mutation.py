@@ -14,6 +14,8 @@ class Planting:
 
     edits: list[Edit]
     lines: tuple[int, ...] = ()
+    added: int = 0
+    """Lines that the edits add, where the fault only looks real on a line of its own; `lines` are those of the planted script."""
 
 
 Places = Callable[[Source], list[Planting]]

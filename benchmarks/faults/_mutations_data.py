@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from benchmarks.faults._idioms import data_lines, loaded, model_calls, optimizer_made
+from benchmarks.faults._idioms import data_lines, held_out_lines, loaded, model_calls, optimizer_made
 from benchmarks.faults._mutation import Planting, mutation
 from benchmarks.faults._source import Source, keyword, last_name
 
@@ -117,10 +117,10 @@ def feature_scaled(source: Source) -> list[Planting]:
 def standardisation_removed(source: Source) -> list[Planting]:
     scaled = source.calls("fit_transform", "transform")
     if scaled:
-        return [Planting([source.replace(call, source.text_of(call.args[0])) for call in scaled])]
+        return [Planting([source.replace(call, source.text_of(call.args[0])) for call in scaled], data_lines(source))]
     for node in source.nodes:
         if isinstance(node, ast.Assign) and source.text_of(node).replace(" ", "") == "features=(features-mean)/std":
-            return [Planting([source.replace(node.value, "features")])]
+            return [Planting([source.replace(node.value, "features")], data_lines(source))]
     return []
 
 
@@ -128,7 +128,8 @@ def standardisation_removed(source: Source) -> list[Planting]:
 def evaluation_not_standardised(source: Source) -> list[Planting]:
     if not source.calls("fit_transform"):
         return []
-    return [Planting([source.replace(call, source.text_of(call.args[0]))]) for call in source.calls("transform")]
+    lines = held_out_lines(source)
+    return [Planting([source.replace(call, source.text_of(call.args[0]))], lines) for call in source.calls("transform")]
 
 
 def _held_out(source: Source) -> list[tuple[ast.Subscript, ast.expr]]:
@@ -148,7 +149,9 @@ def _held_out(source: Source) -> list[tuple[ast.Subscript, ast.expr]]:
 def evaluation_scaled(source: Source) -> list[Planting]:
     held = [node for node, _ in _held_out(source)]
     found = [node for node in held if source.text_of(node.value) in ("x", "images", "features")]
-    return [Planting(source.wrap(node, "(", " * 16)")) for node in found[:1]] if not source.calls("PairDataset") else []
+    if source.calls("PairDataset"):
+        return []
+    return [Planting(source.wrap(node, "(", " * 16)"), held_out_lines(source)) for node in found[:1]]
 
 
 @mutation("tr.06", "evaluation data drawn from the training rows")
@@ -157,16 +160,18 @@ def split_overlaps(source: Source) -> list[Planting]:
         return []
     held = _held_out(source)
     if held:
-        return [Planting([source.replace(lower, f"{source.text_of(lower)} - 120") for _, lower in held])]
+        return [Planting([source.replace(lower, f"{source.text_of(lower)} - 120") for _, lower in held], held_out_lines(source))]
     for call in source.calls("train_test_split"):
         statement = source.statement_of(call)
         if isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Tuple) and len(target.elts) == 4:
             x, x_held, y, y_held = (source.text_of(element) for element in target.elts)
             text = f"{x_held}[:40], {y_held}[:40] = {x}[:40], {y}[:40]"
-            return [Planting([source.append(statement, text)])]
+            return [Planting([source.append(statement, text)], held_out_lines(source))]
     for call in source.calls("random_split"):
         statement = source.statement_of(call)
         if isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Tuple):
             train, held_out = (source.text_of(element) for element in target.elts)
-            return [Planting([source.append(statement, f"{held_out}.indices[:100] = {train}.indices[:100]")])]
+            return [
+                Planting([source.append(statement, f"{held_out}.indices[:100] = {train}.indices[:100]")], held_out_lines(source))
+            ]
     return []

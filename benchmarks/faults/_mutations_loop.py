@@ -149,9 +149,7 @@ def accumulation_not_divided(source: Source) -> list[Planting]:
         owner = backward.func.value if isinstance(backward.func, ast.Attribute) else None
         if not isinstance(owner, ast.BinOp) or not isinstance(owner.op, ast.Div):
             continue
-        step = next((step for step in _steps(source) if source.loop_of(step) is source.loop_of(backward)), None)
-        lines = (backward.lineno,) if step is None else (backward.lineno, step.lineno)
-        found.append(Planting([source.replace(backward, f"{source.text_of(owner.left)}.backward()")], lines))
+        found.append(Planting([source.replace(backward, f"{source.text_of(owner.left)}.backward()")], (backward.lineno,)))
     return found
 
 
@@ -169,5 +167,5 @@ def unscale_removed(source: Source) -> list[Planting]:
 @mutation("mp.02", "loss scale that overflows for most of the run")
 def scale_too_high(source: Source) -> list[Planting]:
     scales = [scale for call in source.calls("GradScaler") if (scale := keyword(call, "init_scale"))]
-    steps = [call.lineno for call in source.calls("step") if call.args]
-    return [Planting([source.replace(scale.value, "2.0**100")], (*steps, scale.value.lineno)) for scale in scales]
+    lines = tuple(call.lineno for call in source.calls("scale"))
+    return [Planting([source.replace(scale.value, "2.0**100")], lines) for scale in scales]

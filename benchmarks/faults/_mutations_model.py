@@ -145,9 +145,10 @@ def calls_of_self(node: ast.AST) -> list[ast.Call]:
 def activation_dropped(source: Source) -> list[Planting]:
     found = []
     for statement, activation, inner in _activated_linears(source):
-        target = source.text_of(statement.targets[0])
-        text = f"{target} = {source.text_of(inner)}; {source.text_of(activation.func)}({target})"
-        found.append(Planting([source.replace(statement, text)], (statement.lineno,)))
+        target, end = source.text_of(statement.targets[0]), source.span(statement)[1]
+        dropped = Edit(end, end, f"\n{source.indentation_of(statement)}{source.text_of(activation.func)}({target})")
+        edits = [source.replace(activation, source.text_of(inner)), dropped]
+        found.append(Planting(edits, (statement.lineno + 1,), added=1))
     return found
 
 
@@ -203,11 +204,14 @@ def units_silenced(source: Source) -> list[Planting]:
 
 @mutation("dp.04", "last state of a recurrent layer read from the padding")
 def padding_read(source: Source) -> list[Planting]:
-    return [
-        Planting([source.replace(call, source.text_of(call.args[0]))], tuple(each.lineno for each in calls_of_self(around)))
-        for call in source.calls("pack_padded_sequence")
-        if (around := source.function_of(call)) is not None
-    ]
+    found = []
+    for call in source.calls("pack_padded_sequence"):
+        body = getattr(source.parents[source.statement_of(call)], "body", [])
+        place = body.index(source.statement_of(call))
+        # The recurrent layer is called next, and its state is read after that: either may be named.
+        lines = tuple(statement.lineno for statement in body[place + 1 : place + 3])
+        found.append(Planting([source.replace(call, source.text_of(call.args[0]))], lines))
+    return found
 
 
 @mutation("api.01", "BatchNorm with the momentum of another framework")

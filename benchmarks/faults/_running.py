@@ -75,6 +75,14 @@ def check_again(case: Case, longest: float, keep: Path) -> Outcome:
     return _outcome(case, [CHECK], folder, longest)
 
 
+def is_kept(case: Case, keep: Path) -> bool:
+    """Whether a run of this very script lies below `keep`: a script that was changed since has to be recorded again."""
+    folder = kept_folder(case, keep)
+    return all(
+        (folder / name).is_file() and (folder / name).read_text(encoding="utf-8") == text for name, text in case.files.items()
+    )
+
+
 def kept_folder(case: Case, keep: Path) -> Path:
     return keep / case.name.replace("/", "-")
 

@@ -1,4 +1,4 @@
-"""Edits of a script's text by its syntax tree that move no line: the line of a planted fault stays known."""
+"""Edits of a script's text by its syntax tree that keep lines where they are: the line of a planted fault stays known."""
 
 from __future__ import annotations
 
@@ -95,13 +95,17 @@ class Source:
         first = next(node for node in self.tree.body if isinstance(node, ast.Import | ast.ImportFrom))
         return self.append(first, f"import {module}")
 
-    def edited(self, edits: list[Edit]) -> str:
-        """The script with the edits made. It compiles, and has as many lines as before."""
+    def indentation_of(self, statement: ast.stmt) -> str:
+        return " " * statement.col_offset
+
+    def edited(self, edits: list[Edit], added: int = 0) -> str:
+        """The script with the edits made. It compiles, and has as many lines as before, or so many more."""
         data = self.data
         for edit in sorted(edits, key=lambda each: (each.start, each.end), reverse=True):
             data = data[: edit.start] + edit.text.encode() + data[edit.end :]
-        if data.count(b"\n") != self.data.count(b"\n"):
-            raise LineMoved("The edits changed the number of lines.")
+        more = data.count(b"\n") - self.data.count(b"\n")
+        if more != added:
+            raise LineMoved(f"Expected edits that add {added} lines. Received edits that add {more}.")
         text = data.decode()
         compile(text, "train.py", "exec")
         return text

@@ -1,4 +1,4 @@
-"""Plants faults into healthy scripts, so that cases are many and varied. No line moves: the fault's line stays known.
+"""Plants faults into healthy scripts, so that cases are many and varied. Lines stay where they are, so the fault's is known.
 
 Each mutation is a function that looks at the syntax tree of a script and gives the places where its fault can be planted, none
 when it does not apply. `python benchmarks/faults/mutate.py FOLDER` writes all the mutants there, to be read or run.
@@ -38,7 +38,7 @@ def plantings(mutation: Mutation, text: str) -> list[tuple[Planting, str]]:
     found = []
     for planting in mutation.places(source):
         try:
-            mutant = source.edited(planting.edits)
+            mutant = source.edited(planting.edits, planting.added)
         except LineMoved:
             continue
         if mutant != text:

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.faults import _tables as tables
 from benchmarks.faults._case import Case, bases, cases, only, strangers
-from benchmarks.faults._running import check_again, diagnose, kept_folder, outcomes_of
+from benchmarks.faults._running import check_again, diagnose, is_kept, outcomes_of
 from benchmarks.faults._score import Outcome, score, what_is_wrong
 from benchmarks.faults.mutate import mutants
 
@@ -65,7 +65,7 @@ def selection(options: argparse.Namespace) -> list[Case]:
     planted = only(mutants(bases(), options.seed), options.only)
     chosen = only([*written, *healthy], options.only) + (planted if limit is None else _picked(planted, limit, options.seed))
     if options.recheck:
-        chosen = [case for case in chosen if kept_folder(case, options.recheck).exists()]
+        chosen = [case for case in chosen if is_kept(case, options.recheck)]
     if not chosen:
         raise SystemExit(f"No script matches --only {' '.join(options.only)}. Give items such as tr.01, or parts of names.")
     return chosen

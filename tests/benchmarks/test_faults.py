@@ -142,7 +142,6 @@ def planted(name: str, text: str = LOOP) -> tuple[tuple[int, ...], str]:
         ("head_frozen", 15, "self.fc2 = nn.Linear(32, 10).requires_grad_(False)\n"),
         ("detached", 18, "x = torch.relu(self.fc1(x)).detach()\n"),
         ("activation_removed", 18, "        x = self.fc1(x)\n"),
-        ("activation_dropped", 18, "        x = self.fc1(x); torch.relu(x)\n"),
         ("eval_forgotten", 39, "    pass\n    with torch.no_grad"),
         ("train_forgotten", 37, "range(3):\n    pass\n"),
         ("shuffle_removed", 31, "DataLoader(x, shuffle=False)"),
@@ -153,6 +152,12 @@ def test_a_fault_is_planted_on_the_line_that_is_expected(name: str, line: int, w
     assert line in lines
     assert written in text
     assert text.count("\n") == LOOP.count("\n")
+
+
+def test_a_result_is_dropped_on_a_line_of_its_own() -> None:
+    lines, text = planted("activation_dropped")
+    assert lines == (19,)
+    assert text.splitlines()[17:20] == ["        x = self.fc1(x)", "        torch.relu(x)", "        return self.fc2(x)"]
 
 
 def test_an_import_that_the_fault_needs_goes_on_the_line_of_the_first_import() -> None:

@@ -1,4 +1,4 @@
-"""cg.03 on whole scripts: dropped results, layers never called, missing nonlinearities, axes taken for each other, and look-alikes."""
+"""cg.03 on whole scripts: dropped results, uncalled layers, missing nonlinearities, axes mixed up, and look-alikes."""
 
 from __future__ import annotations
 

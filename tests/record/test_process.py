@@ -54,6 +54,15 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
     here.stop()
 
 
+def test_files_that_are_written(watched: Watched, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    os.close(os.open(old, os.O_CREAT))
+    for path in (old, new, new):
+        path.write_text("1", encoding="utf-8")
+    found = watched.events("file_written")
+    assert [event.detail for event in found] == [{"path": str(old), "new": False}, {"path": str(new), "new": True}]
+
+
 def test_files_that_are_read(watched: Watched, tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     data.write_text("1,2\n", encoding="utf-8")
@@ -64,7 +73,7 @@ def test_files_that_are_read(watched: Watched, tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text("", encoding="utf-8")
     (tmp_path / "module.py").read_text(encoding="utf-8")
     found = watched.events("file_opened")
-    assert [event.detail for event in found] == [{"path": str(data), "size": 4}]
+    assert [event.detail for event in found] == [{"path": str(data), "size": 4, "mtime": data.stat().st_mtime}]
     location = found[0].location
     assert location is not None
     assert (location.file, location.source) == ("test_process.py", 'assert data.read_bytes() == b"1,2\\n"')

@@ -142,9 +142,8 @@ def factor(sides: Sides) -> Mismatch | None:
     enough = _FACTOR_ONE_FEATURE if one else _FACTOR
     larger = middle >= enough and bool(np.mean(ratio >= _PICTURE_FACTOR) >= _MOST)
     smaller = middle <= 1 / enough and bool(np.mean(ratio <= 1 / _PICTURE_FACTOR) >= _MOST)
-    # Few states at the start of an episode are near each other, so a smaller spread must be the same factor everywhere.
     if smaller and sides.by_hand and not sides.training.is_picture:
-        smaller = len(ratio) >= 3 and bool((ratio > 0).all()) and float(np.ptp(np.log(ratio))) < math.log(2)
+        smaller = _is_division(sides, ratio)
     if not (larger or smaller):
         return None
     told = _known_factor(middle)
@@ -158,6 +157,17 @@ def factor(sides: Sides) -> Mismatch | None:
         0.9,
         certain=True,
     )
+
+
+def _is_division(sides: Sides, ratio: Numbers) -> bool:
+    """Whether deviations and means are smaller by one factor. The states at the start of an episode are near each other too,
+    but their means do not follow."""
+    ours, theirs = sides.training, sides.evaluation
+    off_zero = np.abs(ours.mean) > ours.std
+    if len(ratio) < 3 or not (ratio > 0).all() or not off_zero.any():
+        return False
+    means = theirs.mean[off_zero] / ours.mean[off_zero]
+    return bool((means > 0).all()) and float(np.ptp(np.log(np.concatenate([ratio, means])))) < math.log(2)
 
 
 def _times(number: float) -> str:

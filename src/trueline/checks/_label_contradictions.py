@@ -21,6 +21,8 @@ _MOSTLY_UNIQUE = 0.5
 _FEWEST_PER_CLASS = 8
 _LEARNT = 0.75
 _LOG_CHANCE = -6.0
+_LOG_ABSENT = -3.0
+_FEWEST_CLASSES = 4
 _BINARY = ("binary_cross_entropy", "binary_cross_entropy_with_logits")
 _OUT_OF_BOUNDS = re.compile(r"Target (-?\d+) is out of bounds")
 
@@ -114,6 +116,39 @@ def renumbered_classes(run: Run, learnt: Stretch) -> Renumbering | None:
         {label: total for label, (_, _, total) in moved.items()},
         judged[0].batch,
     )
+
+
+class Absence(msgspec.Struct, frozen=True):
+    """A class of the evaluation that no training sample has: what the model predicts for it, and for how many of its samples."""
+
+    label: int
+    predicted: int
+    hits: int
+    total: int
+    batch: int
+
+
+def absent_class(run: Run, learnt: Stretch) -> Absence | None:
+    """The one class of the evaluation that training never names, and whose samples the model nearly all calls by one other.
+
+    Several such classes are training on a part of the classes on purpose, as in class-incremental learning.
+    """
+    judged = _last_evaluation(run)
+    trained = {int(label) for label in np.unique(learnt.labels)}
+    by_class: dict[int, Counter[int]] = defaultdict(Counter)
+    for scores in judged:
+        for label, predicted in zip(scores.labels, scores.predicted, strict=True):
+            by_class[label][predicted] += 1
+    absent = [label for label in by_class if label not in trained]
+    if len(absent) != 1 or len(by_class) < _FEWEST_CLASSES:
+        return None
+    predicted, hits = by_class[absent[0]].most_common(1)[0]
+    total = by_class[absent[0]].total()
+    right = _recall(learnt).get(predicted, 0.0) >= _LEARNT
+    # Under the null a stranger to the model falls to one of two classes at most evenly.
+    if not right or total < _FEWEST_PER_CLASS or log10_binomial_tail(hits, total, 0.5) > _LOG_ABSENT:
+        return None
+    return Absence(absent[0], predicted, hits, total, judged[0].batch)
 
 
 def _last_evaluation(run: Run) -> list[Scores]:

@@ -7,6 +7,7 @@ import math
 from trueline.checks._dataflow import RESHAPES, Trace, is_in, line_of, plain, shape_of
 from trueline.checks._loss_patterns import Fault
 from trueline.checks._sample_axis import sample_counts
+from trueline.checks._source_text import line_of_construction
 from trueline.model import Evidence, Location, Module, Op
 
 RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
@@ -67,15 +68,18 @@ def _time_fault(trace: Trace, op: Op, counts: dict[int, int]) -> Fault:
 
 
 def _built_line(trace: Trace, module: Module) -> Location | None:
-    """The line that built the layer, or the nearest one around it (copies of a layer have none of their own)."""
-    path = module.path
-    while True:
+    """The line that built the layer. Copies have none of their own: then the line that built what was copied, when the text
+    tells it, or the nearest line around."""
+    path, copied = module.path, module.type
+    while path:
         at = next((m for m in trace.run.modules.values() if m.root == module.root and m.path == path), None)
-        if at is not None and at.built is not None and path:
-            return at.built.of_module(module.name)
-        if not path:
-            return None
+        if at is not None and at.built is not None:
+            original = None if path == module.path else line_of_construction(trace.run, at.built, copied)
+            return (original or at.built).of_module(module.name)
+        if at is not None:
+            copied = at.type
         path = path.rpartition(".")[0]
+    return None
 
 
 def reshaped_wrongly(trace: Trace) -> Fault | None:

@@ -11,7 +11,7 @@ from trueline.store import Run
 _DIVISIONS = frozenset("div truediv true_divide divide".split())
 # Operations that have no finite value somewhere: at zero, below it, or for large arguments.
 _RISKY = _DIVISIONS | frozenset(
-    "log log2 log10 log1p sqrt rsqrt exp expm1 pow float_power reciprocal acos asin atanh norm vector_norm cosh sinh tan prod".split()
+    "log log2 log10 log1p sqrt rsqrt exp expm1 pow float_power reciprocal acos asin atanh norm vector_norm cosh sinh prod".split()
 )
 _BOUNDS = frozenset("clamp clip clamp_min clamp_max clamp_ maximum minimum where sigmoid tanh softplus nan_to_num".split())
 _LARGEST_EPSILON = 0.1

@@ -13,7 +13,7 @@ from trueline.store import Run
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """The scheduler of one class on one optimizer. `rates` are the learning rates after its steps, the one it was built with first;
+    """The scheduler of one class on one optimizer. `rates` are the learning rates after its steps, the one at its start first;
     `epoch` is how many optimizer steps a pass over the training data takes (None: not known)."""
 
     optimizer: int

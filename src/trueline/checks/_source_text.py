@@ -70,6 +70,23 @@ def repeated_list_line(run: Run, location: Location) -> Location | None:
     return Location(location.file, line, None, location.function, known[0][line - 1].strip())
 
 
+def line_of_construction(run: Run, location: Location, type_name: str) -> Location | None:
+    """The one line that builds an object of this class, in the function that holds the given line or else in the file."""
+    known = _file_of(run, location)
+    if known is None:
+        return None
+    for scope in (function_around(run, location), known[1]):
+        lines = {
+            node.lineno
+            for node in ast.walk(scope or known[1])
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == type_name
+        }
+        if len(lines) == 1:
+            line = lines.pop()
+            return Location(location.file, line, None, location.function, known[0][line - 1].strip())
+    return None
+
+
 def times_read(run: Run, location: Location) -> int | None:
     """How often the variable that the line assigns is read before a later line writes it again; None when that is not known."""
     function = function_around(run, location)
@@ -138,3 +155,9 @@ def _reads(node: ast.AST, name: str) -> bool:
         if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name) and part.target.id == name:
             return True
     return False
+
+
+def text_of_file(run: Run, location: Location) -> ast.Module | None:
+    """The parsed file that holds the line; None when it is gone or has changed since the run."""
+    known = _file_of(run, location)
+    return None if known is None else known[1]

@@ -47,7 +47,7 @@ from trueline.store import Run
 
 item = Item(__name__, __doc__)
 
-CONSEQUENCES = ("hp.01", "hp.02", "ds.03", "tr.05")
+CONSEQUENCES = ("ds.02", "hp.01", "hp.02", "ds.03", "tr.05")
 RANK = 33
 
 _LIMITS = f"Padding of {SMALLEST_SHARE:.0%} of all steps in the loss, attention, a mean or a last state would have been seen."

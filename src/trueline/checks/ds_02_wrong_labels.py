@@ -21,6 +21,8 @@ in length, beginning at a quarter of it (area under the margin). A sample disagr
 - *Equal inputs*: byte-equal inputs of at least 8 numbers with different labels in one pass: at least 5, and 1 % of the inputs.
 - *Renumbered classes*: at least two classes that the evaluation calls, one to one, by other numbers than the training, each
   for three quarters of its samples, when training gets them right (binomial, p < 1e-6).
+- *Absent class*: the one class of the evaluation that no training sample has, called by one other class that training gets
+  right (binomial against an even split, p < 1e-3).
 - *Out of range*: targets outside of 0 to 1 in a binary cross-entropy, or a class that the loss refused.
 
 ## Evidence
@@ -43,7 +45,9 @@ import math
 from collections import Counter
 
 from trueline.checks._label_contradictions import (
+    Absence,
     Renumbering,
+    absent_class,
     binary_labels_out_of_range,
     conflicting_labels,
     label_out_of_range,
@@ -88,6 +92,9 @@ def conclude(run: Run) -> Finding:
         renumbered = renumbered_classes(run, learnt[-1])
         if renumbered is not None:
             return _problem_renumbered(run, renumbered)
+        absent = absent_class(run, learnt[-1])
+        if absent is not None:
+            return _problem_absent(run, absent)
     conflicts = conflicting_labels(run)
     if conflicts is not None and conflicts.are_many:
         examples = [{"fingerprint": f"{sample:016x}", "labels": list(labels)} for sample, labels in conflicts.labels.items()]
@@ -156,6 +163,24 @@ def _problem_renumbered(run: Run, found: Renumbering) -> Finding:
         location=_source(run, found.batch),
         fix="Make the numbers of the classes once, from one sorted list of names, and use them for training and evaluation.",
         limits="Two exchanged classes with 8 evaluation samples each, or more, would have been seen.",
+    )
+
+
+def _problem_absent(run: Run, found: Absence) -> Finding:
+    return item.problem(
+        f"No training sample is labelled {found.label}, and the model calls {found.hits} of {found.total} such samples of the "
+        f"evaluation {found.predicted}: class {found.label} was labelled {found.predicted} for training, or is missing from it.",
+        confidence=0.75,
+        evidence=[
+            Evidence(
+                f"Class {found.label} has {found.total} samples in the last evaluations and none in training.",
+                {"label": found.label, "predicted": found.predicted, "hits": found.hits, "total": found.total},
+            )
+        ],
+        location=_training_source(run),
+        fix=f"Look at training samples that are labelled {found.predicted}, and at where labels are made, for those of class "
+        f"{found.label}.",
+        limits="One class that is missing from training, with 11 evaluation samples or more that are all called alike.",
     )
 
 

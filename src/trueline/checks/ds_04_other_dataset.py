@@ -49,7 +49,7 @@ from trueline.store.manifest import read as read_manifest
 
 item = Item(__name__, __doc__)
 
-CONSEQUENCES = ("ds.01", "ds.03")
+CONSEQUENCES = ("ds.01", "ds.02", "ds.03")
 RANK = 37
 
 _MOST_BYTES = 2 << 30
@@ -75,12 +75,14 @@ _SYSTEM = ("/usr/", "/etc/", "/lib", "/var/lib/", "/run/", "/opt/")
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """A data file of the run, as it was when it was opened. `unchanged`: the disk still has it with that size and time."""
+    """A data file of the run, as it was when it was opened. `unchanged`: the disk still has it with that size and time; `own`:
+    the script wrote it itself, which makes it data only where a checksum beside it says so."""
 
     path: Path
     size: int | None
     location: Location | None
     unchanged: bool
+    own: bool
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -96,7 +98,7 @@ def conclude(run: Run) -> Finding:
         return item.not_applicable("The script opened no data files that could be seen.")
     manifest = run.directory / MANIFEST_FILE
     if manifest.is_file():
-        return _against_manifest(opened, read_manifest(manifest))
+        return _against_manifest([file for file in opened if not file.own], read_manifest(manifest))
     standards = {file.path: found for file in opened if (found := standard_beside(file.path)) is not None}
     read = _affordable(opened)
     with ThreadPoolExecutor(4) as pool:
@@ -105,27 +107,31 @@ def conclude(run: Run) -> Finding:
         )
         damaged = list(pool.map(lambda file: _damaged(file, read), [file for file in opened if file.path not in standards]))
     wrong = [one for one in (*compared, *damaged) if one is not None]
-    limits = _limits(opened, len(standards), read)
+    limits = _limits(opened, sum(path in read for path in standards), read)
     if wrong:
         return _problem(wrong, len(opened), limits)
+    verified = sum(path in read for path in standards)
+    if standards and not verified:
+        return item.not_checked(f"the {len(standards)} files with a checksum beside them have changed since the run.")
     if not standards:
         return item.not_checked(
             f"there is no standard to compare the {len(opened)} opened files with; none of them is damaged by its own account. "
             "Make one with: trueline data PATH --manifest FILE"
         )
     return item.no_problem(
-        f"{len(standards)} of {len(opened)} opened files have the content that a checksum beside them asks for.", limits=limits
+        f"{verified} of {len(opened)} opened files have the content that a checksum beside them asks for.", limits=limits
     )
 
 
 def _data_files(run: Run) -> list[Opened]:
     written = {event.detail.get("path") for event in run.events_of("file_written")}
-    found = []
+    found: dict[Path, Opened] = {}
     for event in run.events_of("file_opened"):
         path = Path(str(event.detail.get("path")))
         folders = set(path.parts[:-1]) - set(Path(run.info.cwd).parts)
+        own = str(path) in written
         if (
-            str(path) in written
+            (own and standard_beside(path) is None)
             or str(path).startswith(_SYSTEM)
             or path.suffix.lower() in _NOT_DATA
             or folders & _NOT_DATA_FOLDERS
@@ -138,8 +144,8 @@ def _data_files(run: Run) -> list[Opened]:
             same = path.is_file() and status.st_size == size and event.detail.get("mtime") in (None, status.st_mtime)
         except OSError:
             same = False
-        found.append(Opened(path, size, event.location, same))
-    return found
+        found[path] = Opened(path, size, event.location, same, own)
+    return list(found.values())
 
 
 def _affordable(opened: list[Opened]) -> set[Path]:

@@ -1,35 +1,36 @@
 """Overflow: a value became NaN or infinite
 
 ## What it checks
-Whether every loss and every gradient of the training was a finite number; if not, at which step and in which operation the first
-value went wrong: the logarithm of zero, a division by zero, an exponential that overflows, a root whose derivative is infinite,
-a number beyond the range of float16 (65504).
+Whether every loss and every gradient of the training was a finite number; if not, at which step and in which operation the
+first value went wrong: the logarithm of zero, a division by zero, an exponential that overflows, a root whose derivative is
+infinite, a number beyond the range of float16 (65504).
 
 ## Why it hurts accuracy
 One NaN in the loss makes every gradient NaN, and the update then makes every weight NaN. From there on the model predicts
 nothing; where the loss is only printed now and then this goes unnoticed until the evaluation.
 
 ## Method
-Loss and gradient norm of every step are looked at. The first that is not finite is placed by what was recorded around it: weights
-that were not finite before the step (the update before spoilt them), an input that was not finite already, the first module whose
-output is not finite, or the loss function. The operation is then looked for among the traced operations of the first steps: on the
-way to the loss, those that have no finite value somewhere (log, sqrt, exp, div, pow, norm, acos …), without those that are guarded
-by a small constant or a clamp; the first of them in the order of the forward pass is named. Where the loss is finite and the
-gradients are not, it is the operation nearest to the last module, in the order of the forward pass, whose gradient or updated
-weight is not finite, among those whose derivative can be infinite.
-Overflows that a gradient scaler guards (the step is left out) are how a scaler finds its scale and are not reported.
+Loss and gradient norm of every step are looked at. The first that is not finite is placed by what was recorded around it:
+weights that were not finite before the step (the update before spoilt them), an input that was not finite already, the first
+module whose output is not finite, or the loss function. The operation is then looked for among the traced operations of the
+first steps: on the way to the loss, those that have no finite value somewhere (log, sqrt, exp, div, pow, norm, acos …),
+without those that are guarded by a small constant or a clamp; the first of them in the order of the forward pass is named.
+Where the loss is finite and the gradients are not, it is the operation nearest to the last module, in the order of the
+forward pass, whose gradient or updated weight is not finite, among those whose derivative can be infinite. Overflows that a
+gradient scaler guards (the step is left out) are how a scaler finds its scale and are not reported.
 
 ## Evidence
-The step, the phase, the module and the operation; the other candidates; outputs near to the largest number of float16; the loss
-before; how many steps were finite.
+The step, the phase, the module and the operation; the other candidates; outputs near to the largest number of float16; the
+loss before; how many steps were finite.
 
 ## Limits
-That a value was not finite is measured; which operation made it is inferred from the trace of the first steps, and the confidence
-says so. Operations inside of ready-made functions have no line of their own: then the line that computes the loss is named.
+That a value was not finite is measured; which operation made it is inferred from the trace of the first steps, and the
+confidence says so. Operations inside of ready-made functions have no line of their own: then the line that computes the loss
+is named.
 
 ## What to do
-Use the form that is stable by construction (`cross_entropy` and `logsumexp` instead of `log(softmax)`), add an epsilon inside of
-the root, logarithm or denominator, clamp the exponent, or compute this operation in float32.
+Use the form that is stable by construction (`cross_entropy` and `logsumexp` instead of `log(softmax)`), add an epsilon inside
+of the root, logarithm or denominator, clamp the exponent, or compute this operation in float32.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
 RANK = 60
-CONSEQUENCES = ("tr.05", "hp.02", "hp.03", "tr.07")
+CONSEQUENCES = ("hp.02", "hp.03", "tr.07")
 
 _FLOAT16_LARGEST = 65504.0
 # A loss that has grown this much before it overflowed diverged first: the operation that overflowed is where it ended.
@@ -79,7 +80,8 @@ def conclude(run: Run) -> Finding:
         guarded = f" A gradient scaler left out {skipped} steps, as scalers do." if skipped else ""
         return ITEM.no_problem(
             f"Loss and gradients were finite at all {len(known)} steps.{guarded}",
-            limits="A single NaN or infinite loss or gradient norm that reached the weights would have been seen. Infinite values "
+            limits="A single NaN or infinite loss or gradient norm that reached the weights would have been seen. "
+            "Infinite values "
             "inside of the model that never reach the loss (masks) are not looked for.",
             confidence=0.97,
         )

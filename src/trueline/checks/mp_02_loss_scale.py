@@ -1,34 +1,35 @@
 """Loss scale wrong for the number format
 
 ## What it checks
-Whether gradients that are computed in float16 are scaled at all, whether a scale is taken out again before the optimizer uses the
-gradients, and whether a gradient scaler found a scale that works.
+Whether gradients that are computed in float16 are scaled at all, whether a scale is taken out again before the optimizer uses
+the gradients, and whether a gradient scaler found a scale that works.
 
 ## Why it hurts accuracy
-The smallest normal number of float16 is 2^-14 (0.00006), the smallest of all 2^-24. Gradients below the first lose digits, those
-below the second become zero: the layers far from the loss stop learning. A scale that is too large makes gradients infinite, and the
-scaler leaves the steps out. A scale that is never taken out multiplies the learning rate by it.
+The smallest normal number of float16 is 2^-14 (0.00006), the smallest of all 2^-24. Gradients below the first lose digits,
+those below the second become zero: the layers far from the loss stop learning. A scale that is too large makes gradients
+infinite, and the scaler leaves the steps out. A scale that is never taken out multiplies the learning rate by it.
 
 ## Method
 - *never unscaled*: the optimizer steps on its own after the backward pass of a scaled loss, with neither `unscale_` nor
-  `scaler.step` between them, at 90 % of the steps, and the gradient norms are above 1 at half of the steps (gradients that were
-  divided by hand are not);
-- *steps left out*: after the scaler's first success, more than a fifth of the steps are skipped, tested against a rate of one in ten
-  (binomial, p < 0.001); or the scale has fallen below 1 and steps are still skipped;
-- *float16 without scaling*: the gradients of module outputs are float16, no scaler scaled the loss, and in some module's gradient at
-  least 5 % of the values that are no zeros lie below 2^-14. This share is a lower bound by Markov's inequality (of values with a mean
-  of m at most m / t exceed t) or is counted from zeros that appeared at modules whose gradient had none in the first steps.
+  `scaler.step` between them, at 90 % of the steps, and the gradient norms are above 1 at half of the steps (gradients that
+  were divided by hand are not);
+- *steps left out*: after the scaler's first success, more than a fifth of the steps are skipped, tested against a rate of one
+  in ten (binomial, p < 0.001); or the scale has fallen below 1 and steps are still skipped;
+- *float16 without scaling*: the gradients of module outputs are float16, no scaler scaled the loss, and in some module's
+  gradient at least 5 % of the values that are no zeros lie below 2^-14. This share is a lower bound by Markov's inequality
+  (of values with a mean of m at most m / t exceed t) or is counted from zeros that appeared at modules whose gradient had
+  none in the first steps.
 
 ## Evidence
-The format of the gradients, the module with the smallest ones, its mean, its zeros at the first and at the last sampled step; the
-scale, the skipped steps, and a scale to use: the largest power of two that keeps the largest gradient below 65504 / 16.
+The format of the gradients, the module with the smallest ones, its mean, its zeros at the first and at the last sampled step;
+the scale, the skipped steps, and a scale to use: the largest power of two that keeps the largest gradient below 65504 / 16.
 
 ## Limits
 Gradients are looked at in sampled steps. A scale multiplied by hand is seen by its effect on the sizes of gradients only.
 
 ## What to do
-Use `torch.amp.GradScaler` around the backward pass and the step, with its default settings; or train in bfloat16, whose range is that
-of float32.
+Use `torch.amp.GradScaler` around the backward pass and the step, with its default settings; or train in bfloat16, whose range
+is that of float32.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def _never_unscaled(run: Run) -> Finding | None:
         evidence=[
             Evidence(
                 f"Step {step.step}: scaled at {scale.location}, then `step()` at {step.location}, without `scaler.step` or "
-                f"`unscale_` between them; the median gradient norm is {sorted(norms)[len(norms) // 2] if norms else math.nan:.4g}.",
+                "`unscale_` between them; the median gradient norm is "
+                f"{sorted(norms)[len(norms) // 2] if norms else math.nan:.4g}.",
                 {"scale": scale.value, "steps": len(wrong)},
                 step.step,
                 step.location,
@@ -141,7 +143,8 @@ def _left_out(run: Run) -> Finding | None:
             )
         ],
         location=where,
-        fix="Build the scaler with its default settings (growth only after 2000 good steps); where the scale falls below 1, look for "
+        fix="Build the scaler with its default settings (growth only after 2000 good steps); where the scale "
+        "falls below 1, look for "
         "the operation that is not finite by itself and compute it in float32.",
         limits="More than a fifth of the steps left out (binomial test against a tenth, p < 0.001) would have been seen.",
     )
@@ -168,7 +171,7 @@ def _lost_share(stat: TensorStat, zeros_at_first: float) -> float:
 
 
 def _without_scaling(run: Run, half: list[TensorStat]) -> Finding | None:
-    first = {}
+    first: dict[tuple[int, int], float] = {}
     for stat in half:
         first.setdefault((stat.subject, stat.position), stat.zero_share or 0.0)
     shares = [(_lost_share(stat, first[stat.subject, stat.position]), stat) for stat in half]
@@ -186,7 +189,8 @@ def _without_scaling(run: Run, half: list[TensorStat]) -> Finding | None:
         evidence=[
             Evidence(
                 f"Step {worst.step}: the gradient of the output of {module.name} has a mean size of {worst.abs_mean:.3g} and "
-                f"{worst.zero_share:.0%} zeros ({first[worst.subject, worst.position]:.0%} at the first step); the smallest normal "
+                f"{worst.zero_share:.0%} zeros ({first[worst.subject, worst.position]:.0%} at the first step); the "
+                "smallest normal "
                 "number of float16 is 6.1e-05.",
                 {"share": share, "abs_mean": worst.abs_mean, "zero_share": worst.zero_share, "module": module.name},
                 worst.step,

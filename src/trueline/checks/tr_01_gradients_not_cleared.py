@@ -68,7 +68,7 @@ def conclude(run: Run) -> Finding:
         return item.not_applicable("No optimizer step was seen in this run.")
     findings = []
     for optimizer, steps in steps_of.items():
-        findings += [_cleared_before_step(order, optimizer, steps), _carried_over(order, optimizer, steps)]
+        findings += [_cleared_before_step(run, order, optimizer, steps), _carried_over(order, optimizer, steps)]
     if len(steps_of) == 1:
         findings += [_batches_thrown_away(run, order, optimizer, steps) for optimizer, steps in steps_of.items()]
     problems = [finding for finding in findings if finding is not None]
@@ -173,11 +173,15 @@ def _last_clear(order: EventOrder, optimizer: int, start: int, end: int) -> Even
     return clears[-1] if clears else None
 
 
-def _cleared_before_step(order: EventOrder, optimizer: int, steps: list[Step]) -> Finding | None:
+def _cleared_before_step(run: Run, order: EventOrder, optimizer: int, steps: list[Step]) -> Finding | None:
+    forward = [call.seq for call in run.root_calls if call.grad and not call.loss]
     found = []
     for step in steps:
         backward = order.last("backward", step.seq)
         clear = _last_clear(order, optimizer, backward.seq, step.seq) if backward else None
+        if backward and bisect_right(forward, backward.seq) < bisect_left(forward, step.seq):
+            # The forward pass of a batch came in between: its backward pass is still to come, which is tr.03's.
+            continue
         if backward and clear and (step.with_gradient == 0 or step.grad_norm == 0):
             found.append((step, backward, clear))
     if len(found) <= _MOSTLY * len(steps):

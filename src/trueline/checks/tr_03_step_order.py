@@ -5,37 +5,38 @@ Forward pass, backward pass, optimizer step, scheduler step: whether each happen
 built for.
 
 ## Why it hurts accuracy
-An optimizer that never steps leaves the weights as they were initialised. A step before the backward pass applies the gradients of
-another batch, or none. A loss propagated back twice doubles the learning rate. A scheduler that counts epochs and is stepped after
-every batch takes the learning rate to nothing within the first epochs, or swings it up and down within one; stepped before the
-optimizer it skips the first learning rate.
+An optimizer that never steps leaves the weights as they were initialised. A step before the backward pass applies the
+gradients of another batch, or none. A loss propagated back twice doubles the learning rate. A scheduler that counts epochs
+and is stepped after every batch takes the learning rate to nothing within the first epochs, or swings it up and down within
+one; stepped before the optimizer it skips the first learning rate.
 
 ## Method
 From the order of the recorded events:
 
-- *never stepped*: backward passes were seen, an optimizer was built, it never stepped, and the weights with gradients have the same
-  content at the end as at the beginning;
-- *step before its backward pass*: with one optimizer, at 90 % of its steps the model was called, no backward pass followed until the
-  step, and one came right after it;
-- *backward twice*: at 90 % of the steps two backward passes in a row started from exactly the same loss value, with no call of the
-  model and no clearing of gradients between them;
-- *stepped per batch, built per epoch*: the scheduler steps as often as the optimizer, a pass over the data takes several steps, and
-  the learning rate stays below a thousandth of its maximum for the last third of the run or longer; or a cosine that reaches
-  its minimum after at most as many steps as there are epochs, or within one, goes up again; or several milestones all lie within as
-  many steps as there are epochs, in the first quarter of the run; or
-  an exponential decay of 3 % and more per batch (a factor of two decimals, as one sets per epoch) ends below 2 %;
+- *never stepped*: backward passes were seen, an optimizer was built, it never stepped, and the weights with gradients have
+  the same content at the end as at the beginning;
+- *step before its backward pass*: with one optimizer, at 90 % of its steps the model was called, no backward pass followed
+  until the step, and one came right after it;
+- *backward twice*: at 90 % of the steps two backward passes in a row started from exactly the same loss value, with no call
+  of the model and no clearing of gradients between them;
+- *stepped per batch, built per epoch*: the scheduler steps as often as the optimizer, a pass over the data takes several
+  steps, and the learning rate stays below a thousandth of its maximum for the last third of the run or longer; or a cosine
+  that reaches its minimum after at most as many steps as there are epochs, or within one, goes up again; or several
+  milestones all lie within as many steps as there are epochs, in the first quarter of the run; or an exponential decay of 3 %
+  and more per batch (a factor of two decimals, as one sets per epoch) ends below 2 %;
 - *scheduler first*: its first step comes before the optimizer's, and its last before the optimizer's last.
 
 ## Evidence
 The events in the order found, with their lines; the number of steps; the learning rate over the run and the steps per epoch.
 
 ## Limits
-Cyclic schedules (one cycle, cyclic, warm restarts) are meant per batch and not judged. Where the passes over the data cannot be told
-(streams, drawn batches) a schedule per batch is not judged. With several optimizers the order of step and backward is not judged.
+Cyclic schedules (one cycle, cyclic, warm restarts) are meant per batch and not judged. Where the passes over the data cannot
+be told (streams, drawn batches) a schedule per batch is not judged. With several optimizers the order of step and backward is
+not judged.
 
 ## What to do
-Per batch: `zero_grad`, forward, `backward`, `optimizer.step`. Per epoch, after the batches: `scheduler.step`; or build the scheduler
-for steps (`T_max = epochs * len(loader)`).
+Per batch: `zero_grad`, forward, `backward`, `optimizer.step`. Per epoch, after the batches: `scheduler.step`; or build the
+scheduler for steps (`T_max = epochs * len(loader)`).
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def conclude(run: Run) -> Finding:
     told = f" {len(schedules)} scheduler{'s'[: len(schedules) != 1]} stepped after the optimizer." if schedules else ""
     return ITEM.no_problem(
         f"Each of {len(stepped)} optimizer steps follows a backward pass.{told}",
-        limits="An optimizer without steps, and a wrong order at 90 % of the steps, would have been seen; so would a scheduler that "
+        limits="An optimizer without steps, and a wrong order at 90 % of the steps, would have been seen; so would "
+        "a scheduler that "
         "takes the rate below a thousandth for a third of the run."
         + (
             ""
@@ -186,7 +188,8 @@ def _backward_twice(run: Run, order: EventOrder) -> Finding | None:
         confidence=0.95,
         evidence=[
             Evidence(
-                f"Step {step.id}: backward passes at {first.location} and {second.location} from the loss {first.value:.6g}, without "
+                f"Step {step.id}: backward passes at {first.location} and {second.location} from the loss "
+                f"{first.value:.6g}, without "
                 "a call of the model between them.",
                 {"steps": len(found), "loss": first.value},
                 step.id,
@@ -221,7 +224,7 @@ def _built_per_epoch(schedule: Schedule) -> str | None:
     low = next((len(rates) - place for place, rate in _backwards(rates) if rate >= _COLLAPSED * highest), len(rates) + 1) - 1
     period = schedule.turning_point
     if schedule.type == "CosineAnnealingLR" and period and steps >= 2 * period and (period <= epochs + 1 or period < epoch):
-        return f"it reaches its minimum after {period} steps, and goes up and down {steps // (2 * period)} times in {epochs:.0f} epochs"
+        return f"it reaches its minimum after {period} steps, and swings {steps // (2 * period)} times in {epochs:.0f} epochs"
     if low >= len(rates) / 3:
         return f"the rate fell below a thousandth of {highest:g} after {len(rates) - low} of {steps} steps and stayed there"
     changes = schedule.changes
@@ -267,7 +270,7 @@ def _per_batch(schedule: Schedule, why: str) -> Finding:
 
 
 def _scheduler_first(schedule: Schedule) -> Finding | None:
-    """The scheduler's first step before the optimizer's: the first learning rate is never used, or not for as long as was meant."""
+    """The scheduler's first step before the optimizer's: the first rate is never used, or for too short a time."""
     first, last = schedule.optimizer_steps[0], schedule.optimizer_steps[-1]
     early = [event for event in schedule.steps if event.seq < first.seq]
     if len(early) != 1 or len(schedule.steps) < 2 or schedule.steps[-1].seq > last.seq or len(schedule.rates) < 2:
@@ -286,7 +289,8 @@ def _scheduler_first(schedule: Schedule) -> Finding | None:
         confidence=0.9 if skipped else 0.75,
         evidence=[
             Evidence(
-                f"The scheduler's first step at {early[0].location} comes before the first optimizer step at {first.location}, and no "
+                f"The scheduler's first step at {early[0].location} comes before the first optimizer step at "
+                f"{first.location}, and no "
                 "scheduler step comes after the last.",
                 {"rates": schedule.rates[:5], "scheduler_steps": len(schedule.steps)},
                 early[0].step,

@@ -1,26 +1,28 @@
 """Gradients accumulated or averaged wrongly
 
 ## What it checks
-Where several batches are propagated back before one optimizer step: whether the loss is divided by their number, and whether the
-batches after the last full window of an epoch are thrown away.
+Where several batches are propagated back before one optimizer step: whether the loss is divided by their number, and whether
+the batches after the last full window of an epoch are thrown away.
 
 ## Why it hurts accuracy
-Backward passes add up. Without the division the gradient of k batches is k times that of one: with SGD the learning rate is k times
-what was set. Batches whose gradients are cleared before a step used them are read for nothing; on a short epoch that is a large share.
+Backward passes add up. Without the division the gradient of k batches is k times that of one: with SGD the learning rate is k
+times what was set. Batches whose gradients are cleared before a step used them are read for nothing; on a short epoch that is
+a large share.
 
 ## Method
-Only runs with one optimizer and one line of backward passes are judged, in which most steps have the same number of passes, at least
-two, each on a batch of its own. *Not divided*: at all sampled steps every pass started from exactly the value that a loss function
-with `reduction='mean'` gave, and the gradients were not divided later: the gradient of a layer's bias is the sum of the gradients of
-its output, as measured. *Thrown away*: at the end of every epoch a tenth of its batches or more were propagated back, and a
-`zero_grad` came before the next step.
+Only runs with one optimizer and one line of backward passes are judged, in which most steps have the same number of passes,
+at least two, each on a batch of its own. *Not divided*: at all sampled steps every pass started from exactly the value that a
+loss function with `reduction='mean'` gave, and the gradients were not divided later: the gradient of a layer's bias is the
+sum of the gradients of its output, as measured. *Thrown away*: at the end of every epoch a tenth of its batches or more were
+propagated back, and a `zero_grad` came before the next step.
 
 ## Evidence
-Passes per step, the loss values before and at the backward pass, the ratio of gradients; batches per epoch and how many were lost.
+Passes per step, the loss values before and at the backward pass, the ratio of gradients; batches per epoch and how many were
+lost.
 
 ## Limits
-Losses of one's own, sums by design, several losses per step and clipped or scaled gradients are not judged. A learning rate that was
-lowered to make up for the missing division cannot be told from one that was not.
+Losses of one's own, sums by design, several losses per step and clipped or scaled gradients are not judged. A learning rate
+that was lowered to make up for the missing division cannot be told from one that was not.
 
 ## What to do
 Propagate `loss / k`, and step once more at the end of the epoch for the batches that are left.
@@ -111,7 +113,8 @@ def _divided(run: Run, order: EventOrder, stepped: list[Step], window: int) -> F
         confidence=0.7 if adaptive else 0.85,
         evidence=[
             Evidence(
-                f"{len(stepped)} steps with {window} backward passes; at {len(ratios)} sampled passes the loss was propagated as it was "
+                f"{len(stepped)} steps with {window} backward passes; at {len(ratios)} sampled passes the loss was "
+                "propagated as it was "
                 f"computed, and the biases' gradients are {later:.3g} of the sum of those of their outputs.",
                 {"window": window, "passes": len(ratios), "ratio": later},
                 location=where,
@@ -124,7 +127,7 @@ def _divided(run: Run, order: EventOrder, stepped: list[Step], window: int) -> F
 
 
 def _divided_later(run: Run) -> float | None:
-    """The gradients of biases at the step, as a share of the sum over the output gradients that were measured (four calls at most)."""
+    """The gradients of biases at the step, as a share of the sum over the output gradients that were measured (of four calls)."""
     sums: dict[tuple[int, int], float] = {}
     sizes: dict[tuple[int, int], float] = {}
     for stat in run.stats("output_grad"):
@@ -174,7 +177,8 @@ def _thrown_away(run: Run, order: EventOrder) -> Finding | None:
         return None
     count, size, clear = lost[0]
     return ITEM.problem(
-        f"The last {count} of {size} batches of every epoch are thrown away: their gradients are cleared before a step uses them.",
+        f"The last {count} of {size} batches of every epoch are thrown away: their gradients are cleared "
+        "before a step uses them.",
         confidence=0.85,
         evidence=[
             Evidence(

@@ -18,6 +18,9 @@ sampled gradient was exactly zero. Three steps, because a zero layer behind anot
 residual branch and head) moves at the second or third. In shorter runs only two or more all-zero layers are reported, in a
 network none of whose weights gets a gradient other than zero, which proves that they cannot move.
 
+A network with hidden layers all of whose weight matrices start constant is reported even when dropout or rounding has told its
+units apart: constants on purpose stand beside random matrices.
+
 A recurrent layer's rows are of several gates, which differ from each other. Its units are stuck when all its weights and
 biases start constant, every matrix of its model does so too, and nothing is dropped at random: then no unit of it ever
 gets another gradient than the next.
@@ -30,7 +33,7 @@ The layers, their values before the first step, the spread between their rows at
 
 ## Limits
 A constant recurrent layer beside matrices that are random is not reported, as those make its units different. Dropout breaks
-symmetry: a constant start that dropout breaks up is not reported. Small scales are not judged.
+symmetry: a single constant layer that dropout breaks up is not reported. Small scales are not judged.
 
 ## What to do
 Leave the framework's default initialisation in place, or use a random one (nn.init.kaiming_uniform_, xavier_uniform_);
@@ -40,6 +43,7 @@ initialise only biases, norm scales and the last layer of a residual branch with
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from trueline.checks._parameters import ParameterHistory, listed
 from trueline.checks.base import Item
@@ -54,6 +58,10 @@ ENOUGH_STEPS = 3
 EQUAL_ROWS = 1e-5
 LARGE_GAIN = 10.0
 LOSS_ABOVE_GUESS = 10.0
+_FIX = (
+    "Initialise the weights at random: remove the constant initialisation (the framework's default is random), or use "
+    "nn.init.kaiming_uniform_ or xavier_uniform_. Constants are for biases and norm scales."
+)
 _GATES = {"LSTM": "ifgo", "LSTMCell": "ifgo", "GRU": "rzn", "GRUCell": "rzn"}
 
 
@@ -74,6 +82,8 @@ def conclude(run: Run) -> Finding:
         told = _provably_dead(history, weights, [parameter for parameter in suspects if alike[parameter.id] == "all zero"])
     if told:
         return _symmetry_finding(run, history, told, alike, initial)
+    if everywhere := _constant_throughout(run, weights, suspects):
+        return _throughout_finding(run, history, everywhere, alike, initial)
     if stuck:
         return ITEM.not_checked(
             f"{listed(p.name for p in suspects)} start constant, and {history.optimizer_steps} optimizer steps are too "
@@ -155,6 +165,43 @@ def _provably_dead(history: ParameterHistory, weights: list[Parameter], zero: li
     return dead if len(dead) > 1 else []
 
 
+def _constant_throughout(run: Run, weights: list[Parameter], suspects: list[Parameter]) -> list[Parameter]:
+    """All weight matrices of a network with hidden layers: zeros by design are in a head or a branch, beside random ones."""
+    for root in {parameter.root for parameter in suspects}:
+        matrices = [parameter for parameter in weights if parameter.root == root]
+        constant = [parameter for parameter in suspects if parameter.root == root]
+        others = [p for p in run.parameters.values() if p.root == root and not p.buffer and len(p.shape) > 1]
+        hidden = any(one.shape[0] == other.shape[1] and one.shape[0] > 1 for one, other in pairwise(matrices))
+        if hidden and len(constant) == len(matrices) == len(others):
+            return constant
+    return []
+
+
+def _throughout_finding(
+    run: Run, history: ParameterHistory, constant: list[Parameter], alike: dict[int, str], initial: dict[int, TensorStat]
+) -> Finding:
+    how = sorted({alike[parameter.id] for parameter in constant})
+    return ITEM.problem(
+        f"All {len(constant)} weight matrices of the network start {' / '.join(how)} ({listed(p.name for p in constant)}): the "
+        "units of a layer start as copies of each other, and only chance (dropout, rounding) tells them apart.",
+        confidence=0.93,
+        evidence=[
+            Evidence(
+                f"{parameter.name} {list(parameter.shape)} starts {alike[parameter.id]}.",
+                {"initial_min": initial[parameter.id].min, "initial_max": initial[parameter.id].max}
+                if parameter.id in initial
+                else {},
+                -1,
+                _where(run, parameter),
+            )
+            for parameter in constant[:8]
+        ],
+        fix=_FIX,
+        location=_where(run, constant[0]),
+        limits=_limits(history, constant),
+    )
+
+
 def _size(run: Run, parameter: Parameter) -> float:
     """The root mean square of the parameter's values, when last measured after the first step."""
     sizes = [stat.l2 / math.sqrt(math.prod(stat.shape)) for stat in run.stats("parameter", parameter.id) if stat.l2 is not None]
@@ -198,8 +245,7 @@ def _symmetry_finding(
         f"cannot make {'their' if many else 'its'} units different: {effect}.",
         confidence=0.97,
         evidence=evidence,
-        fix="Initialise the weights at random: remove the constant initialisation (the framework's default is random), or use "
-        "nn.init.kaiming_uniform_ or xavier_uniform_. Constants are for biases and norm scales.",
+        fix=_FIX,
         location=_where(run, stuck[0]),
         limits=_limits(history, stuck),
     )

@@ -63,8 +63,8 @@ def conclude(run: Run) -> Finding:
         finding = _names_do_not_match(load)
         if finding is not None:
             return finding
-    contents = _contents_of_models(run)
     for load in loads:
+        contents = _contents_of_models(run, load)
         finding = _wiped_out(run, load, contents) or _loaded_elsewhere(run, load, contents)
         if finding is not None:
             return finding
@@ -170,9 +170,18 @@ def _mismatch_finding(load: Event, counts: dict[str, int], prefix: tuple[str, bo
 # Content that did not last
 
 
-def _contents_of_models(run: Run) -> set[str]:
-    """Digests of all content that parameters of called models were seen with."""
-    return {snapshot.digest for snapshots in run.snapshots.values() for snapshot in snapshots}
+def _contents_of_models(run: Run, load: Event) -> set[str]:
+    """Digests of all content that parameters were seen with, of models that were called after the load.
+
+    A model that the script trained before, to make the checkpoint, still holds what was loaded.
+    """
+    called = {run.modules[call.module].root for call in run.root_calls if call.seq > load.seq}
+    return {
+        snapshot.digest
+        for number, snapshots in run.snapshots.items()
+        if run.parameters[number].root in called
+        for snapshot in snapshots
+    }
 
 
 def _share_left(load: Event, contents: set[str]) -> float | None:
@@ -183,7 +192,17 @@ def _share_left(load: Event, contents: set[str]) -> float | None:
 
 
 def _is_before_training(run: Run, load: Event) -> bool:
-    return load.step == 0 and bool(run.steps) and load.seq < run.steps[0].seq
+    if load.step == 0:
+        return bool(run.steps) and load.seq < run.steps[0].seq
+    # A later model of the script: it is called for the first time after the load, and trained then.
+    first_calls: dict[int, int] = {}
+    for call in run.root_calls:
+        first_calls.setdefault(run.modules[call.module].root, call.seq)
+    return any(
+        first_calls.get(run.modules[call.module].root, 0) > load.seq and call.grad and not call.loss
+        for call in run.root_calls
+        if call.seq > load.seq
+    )
 
 
 def _next_load_of_same(run: Run, load: Event) -> Event | None:

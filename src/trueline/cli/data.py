@@ -139,7 +139,12 @@ def _progress(words: str) -> Iterator[Callable[[float | None, int], None] | None
         task = bar.add_task(words, total=None, rows="")
 
         def advance(done: float | None, rows: int) -> None:
-            bar.update(task, total=None if done is None else _STEPS, completed=(done or 0.0) * _STEPS, rows=f"{rows:,} rows")
+            bar.update(
+                task,
+                total=None if done is None else _STEPS,
+                completed=(done or 0.0) * _STEPS,
+                rows=f"{rows:,} rows" if rows else "",
+            )
 
         yield advance
 

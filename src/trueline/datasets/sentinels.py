@@ -7,10 +7,11 @@ spread. Not every such value is one: prices have a dearest item, cities a larges
   is more likely to fall on the last place of the grid than on any other of the g places of the gap, and the others all fall
   where the first did with a chance of at most g^-(c-1). It must be below 1e-6.
 - *Not the next of a series.* In 1, 2, 5, 10, 20, 50, 100 the last gap is like those before it: the gap must be four times the
-  widest among the others, and on a logarithmic scale three times their median.
-- *Written like one*, that is all nines, 97 or 98, the limits of a number type, a large power of ten; or else more than it
-  takes: three times the spread of the others (or negative where none of them is), ten times as frequent as they are, and
-  less than half of all rows, because what is most frequent is the background and not a gap.
+  widest among the others, and on a logarithmic scale three times their median, and off their grid if they have one.
+- *Written like one*, that is all nines, 97 or 98, the limits of a number type, a large power of ten. Another round number
+  (two digits and zeros, as -200) must be more than it takes: three times the spread of the others (or negative where none of them
+  is), ten times as frequent as they are, and less than half of all rows, because what is most frequent is the background.
+  What is not round was measured: the income of one customer in every row that a join has made of it.
 - *Never zero*: counts and amounts are zero in earnest.
 """
 
@@ -28,6 +29,7 @@ import numpy.typing as npt
 CHANCE = 1e-6
 _FARTHER_THAN_WIDEST = 4.0
 _FARTHER_THAN_MEDIAN = 3.0
+_OFF_GRID = 0.01
 _MOST_PER_SIDE = 3
 _FEWEST_OTHERS = 3
 _FEWEST_OTHERS_UNWRITTEN = 10
@@ -93,6 +95,10 @@ def is_written_like_one(value: float) -> bool:
     return _NINES.match(digits) is not None and len(digits) > 1
 
 
+def _is_round(value: float) -> bool:
+    return value == int(value) and len(f"{abs(value):.0f}".rstrip("0")) <= 2
+
+
 def _others(
     distinct: npt.NDArray[Any], lows: Sequence[Counted], highs: Sequence[Counted], low: float, high: float
 ) -> npt.NDArray[np.float64]:
@@ -119,6 +125,8 @@ def _judged(
     if not chance < CHANCE:
         return None
     if not is_written_like_one(value):
+        if not _is_round(value):
+            return None
         far = gap > _FARTHER_UNWRITTEN * spread or (value < 0 <= low)
         frequent = count >= max(_FEWEST_UNWRITTEN, _MORE_FREQUENT * usual_count) and count < _LARGEST_SHARE * total
         if not (alone and far and frequent and len(others) >= _FEWEST_OTHERS_UNWRITTEN):
@@ -134,4 +142,9 @@ def _continues_a_series(value: float, others: npt.NDArray[np.float64]) -> bool:
     same.sort()
     place = math.log(abs(value))
     gap = place - same[-1] if place > same[-1] else same[0] - place
-    return bool(gap < _FARTHER_THAN_MEDIAN * float(np.median(np.diff(same))))
+    steps = np.diff(same)
+    if gap < _FARTHER_THAN_MEDIAN * float(np.median(steps)):
+        return True
+    # All of them powers of one number, some of which did not occur: so is the value, then.
+    multiples = np.append(steps, gap) / steps.min()
+    return bool((np.abs(multiples - np.round(multiples)) < _OFF_GRID).all())

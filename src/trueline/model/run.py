@@ -152,7 +152,9 @@ class Event(msgspec.Struct, frozen=True):
     Kinds: `seed`, `load`, `mode` (value 1 train, 0 eval; subject: module), `zero_grad` (subject: optimizer; None for a
     module's zero_grad), `backward` (value: the loss value; detail: see store/schema.sql), `clip` (value: the norm before
     clipping; detail: kind, limit), `scale`, `unscale`, `scaler_step`, `scaler_update` (value: the scale), `optimizer_step`,
-    `scheduler_step`, `functional_dropout` (value 1: active), `gradient_of_gradient`, `file_opened`, `printed`, `collective`,
+    `scheduler_step`, `functional_dropout` (value 1: active), `gradient_of_gradient` (derivatives that the script asked for;
+    detail: see store/schema.sql), `file_opened` (detail: path, size, mtime), `file_written` (opened to be written, or saved by
+    the framework; detail: path, new), `printed`, `collective`,
     `eval_loss` (value: what a loss function gave outside of training, without gradients or on a model in eval mode; subject:
     seq of the batch), `init_after_load` (an init function or fill over content that a load had put there; detail: shape).
     """
@@ -297,10 +299,11 @@ class Op(msgspec.Struct, frozen=True):
     """One operation of the forward pass or loss computation of a step that was traced (the first ones).
 
     `name` is the framework-neutral name of the function (`softmax`, `linear`, `add`, `detach` …). `inputs` are references
-    to where each tensor came from: `o<seq>` an operation, `p<id>` a parameter, `b<seq>` a tensor of a batch, `t` a tensor
-    of unknown origin. `outputs` hold `shape`, `dtype`, `requires_grad`. `module` is the innermost module it ran in.
-    `settings` are its scalar arguments. `used` tells whether a later traced operation, the loss or the backward pass
-    took one of its outputs.
+    to where each tensor came from: `o<seq>` an operation, `p<id>` a parameter, `b<seq>` a tensor of a batch, `g<seq>` a
+    derivative that the `gradient_of_gradient` event of this number gave, `t` a tensor of unknown origin. `outputs` hold
+    `shape`, `dtype`, `requires_grad`. `module` is the innermost module it ran in. `settings` are its scalar arguments,
+    and `fed` (shape and dtype of batch tensors it takes), `index` (of a getitem) and masks as the word 'tensor'. `used` tells
+    whether a later traced operation, the loss or the backward pass took one of its outputs.
     """
 
     seq: int

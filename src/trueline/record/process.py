@@ -83,6 +83,8 @@ class ProcessWatch:
 
     def _opened_to_write(self, file: Any) -> None:
         path = self._noteworthy(file, self._written)
+        # What is read from it from now on is something else than before.
+        self._files.discard(os.path.abspath(os.fspath(file)) if isinstance(file, str | os.PathLike) else "")  # noqa: PTH100
         if path is not None:
             detail = {"path": path, "new": not os.path.lexists(path)}
             self._recorder.event("file_written", location=self._recorder.location(), detail=detail)

@@ -18,6 +18,8 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 _MOST_EVENT_DETAILS = 20_000
 # After the first step with a NaN or infinite loss or gradient this many steps are sampled, to see where it sits.
 _URGENT_STEPS = 2
+# Models beyond the first ones that are looked at closely when their training begins.
+_MOST_CLOSE_LOOKS = 4
 
 
 def to_json(value: Any) -> str:
@@ -77,6 +79,8 @@ class Recorder:
         self._tensors: dict[str, StoredTensor] = {}
         self._details_left = _MOST_EVENT_DETAILS
         self._urgent_steps: int | None = None
+        self._close_looks = _MOST_CLOSE_LOOKS
+        self._close_until = 0
 
     def start(self, **meta: str) -> None:
         """Open the rank file, once a framework is there to be recorded."""
@@ -141,6 +145,13 @@ class Recorder:
         self.row("event", (seq, self.step, kind, subject, location, value, text))
         return seq
 
+    def look_closely(self) -> None:
+        """Something new is about to be trained: this step and the next are looked at as the first ones are."""
+        if self._close_looks and self.step >= TRACED_STEPS:
+            self._close_looks -= 1
+            self._close_until = self.step + TRACED_STEPS
+            self.sampled = self.traced = self.sketched = self.gradients_sketched = True
+
     def end_step(
         self,
         *,
@@ -184,9 +195,10 @@ class Recorder:
             self.step, seconds=ended - self._step_started, spent=self.spent + ended - now, sampled=self.sampled
         )
         self.step += 1
-        self.sampled = self.sampling.samples(self.step) or self.step in self._kept_steps or self._is_urgent()
-        self.traced = self.step < TRACED_STEPS
-        self.sketched = self.sampled and self.sampling.with_sketches(self.step)
+        close = self.step < self._close_until
+        self.sampled = close or self.sampling.samples(self.step) or self.step in self._kept_steps or self._is_urgent()
+        self.traced = close or self.step < TRACED_STEPS
+        self.sketched = close or (self.sampled and self.sampling.with_sketches(self.step))
         self.gradients_sketched = self.sampled and self.sampling.with_gradient_sketches(self.step)
         self.spent = 0.0
         self.wait = 0.0

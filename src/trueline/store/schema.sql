@@ -101,6 +101,8 @@ CREATE TABLE step (
 
 -- detail of `backward`: {"of": reference of the tensor as in op.inputs, "shape": [...], "leaf": bool, "create_graph": bool,
 --   "carried": [optimizer ids whose gradients were not empty when it started], "function": autograd node}
+-- detail of `gradient_of_gradient`: {"create_graph": bool, and where it is true on a traced step: "of": reference of the first
+--   tensor that was derived, "weighted_by": reference of the first of grad_outputs}
 -- detail of `clip`: {"kind": "norm" | "value", "limit": x, "norm_type": p}
 -- detail of `load`: {"keys": n, "missing": [the first 50], "unexpected": [...], "missing_count": n, "unexpected_count": n,
 --   "changed": n tensors whose content changed, "content": {key: digest of a matrix that was loaded}, "of": class}

@@ -285,8 +285,27 @@ def test_gradients_of_gradients_are_noted(recorded: Recorded) -> None:
 
     run = recorded(script)
     (event,) = run.events_of("gradient_of_gradient")
-    assert event.detail == {"create_graph": True}
+    (derived,) = [op for op in run.ops if op.name == "sum" and op.seq < event.seq]
+    assert event.detail == {"create_graph": True, "of": f"o{derived.seq}"}
+    (square,) = [op for op in run.ops if op.name == "pow"]
+    assert square.inputs == [f"g{event.seq}"]
     assert len(run.steps) == 1
+
+
+def test_gradients_of_gradients_take_their_arguments_by_position_too(recorded: Recorded) -> None:
+    def script() -> None:
+        critic = nn.Linear(4, 1)
+        x = torch.randn(3, 4, requires_grad=True)
+        score = critic(x)
+        (slope,) = torch.autograd.grad(score, x, torch.ones_like(score), True, True)
+        slope.pow(2).sum().backward()
+
+    run = recorded(script)
+    (event,) = run.events_of("gradient_of_gradient")
+    origins = {f"o{op.seq}": op.name for op in run.ops}
+    assert event.detail["create_graph"]
+    assert origins[event.detail["of"]] == "linear"
+    assert origins[event.detail["weighted_by"]] == "ones_like"
 
 
 def test_events_have_their_lines(recorded: Recorded) -> None:

@@ -10,8 +10,8 @@ digits = load_digits()
 x = torch.tensor(digits.data[:1792], dtype=torch.float32) / 16
 loader = DataLoader(TensorDataset(x, torch.tensor(digits.target[:1792])), batch_size=16, shuffle=True)
 model = nn.Sequential(nn.Linear(64, 48), nn.Tanh(), nn.Linear(48, 10))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-for epoch in range(4):
+optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+for epoch in range(10):
     for i, (inputs, labels) in enumerate(loader):
         loss = nn.functional.cross_entropy(model(inputs), labels) / 4
         loss.backward()

@@ -36,8 +36,8 @@ class PyTorchAdapter:
         self._patches = Patches()
         self._registry = Registry(recorder)
         self._trace = OpTrace(recorder, self._registry)
-        batches = BatchWatch(recorder, self._registry)
-        scores = ScoreWatch(recorder, batches)
+        batches = self._batches = BatchWatch(recorder, self._registry)
+        scores = self._scores = ScoreWatch(recorder, batches)
         progress = StepProgress(recorder)
         self._optimizers = OptimizerWatch(recorder, self._registry, self._trace, progress)
         self._loads = LoadWatch(recorder, self._registry)
@@ -78,6 +78,8 @@ class PyTorchAdapter:
                     self._backward.finish()
                 self._optimizers.finish()
                 self._registry.finish()
+                self._scores.finish()
+                self._batches.samples.finish()
         except Exception as problem:  # noqa: BLE001 - the script has ended well, whatever happens here
             self.recorder.fail(problem)
 

@@ -12,12 +12,14 @@ from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.optimizer import OptimizerWatch
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.steps import StepProgress
-from trueline.adapters.pytorch.tensors import number, under_transform
+from trueline.adapters.pytorch.tensors import number, tensors_in, under_transform
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 
 # A script that has built an optimizer and still has not stepped it after this many backward passes never will.
 _PATIENCE = 64
+# The arguments of `torch.autograd.grad` by their position.
+_GRAD_ARGUMENTS = ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph")
 
 
 class BackwardWatch(Watch):
@@ -119,12 +121,20 @@ class BackwardWatch(Watch):
                 result = original(*args, **kwargs)
             finally:
                 self._inside_grad = False
-            self._gradient_taken(kwargs)
+            self._gradient_taken(args, kwargs, result)
             return result
 
         return watched
 
     @guarded
-    def _gradient_taken(self, kwargs: Any) -> None:
-        detail = {"create_graph": bool(kwargs.get("create_graph"))}
-        self.recorder.event("gradient_of_gradient", location=self.recorder.location(), detail=detail)
+    def _gradient_taken(self, args: Any, kwargs: Any, gradients: Any) -> None:
+        given = {**dict(zip(_GRAD_ARGUMENTS, args, strict=False)), **kwargs}
+        detail: dict[str, Any] = {"create_graph": bool(given.get("create_graph"))}
+        traced = self._trace.is_on and detail["create_graph"]
+        if traced:
+            for key, argument in (("of", "outputs"), ("weighted_by", "grad_outputs")):
+                for tensor in tensors_in(given.get(argument), most=1):
+                    detail[key] = self._trace.origin(tensor)
+        seq = self.recorder.event("gradient_of_gradient", location=self.recorder.location(), detail=detail)
+        if traced:
+            self._trace.note_gradients(seq, tensors_in(gradients, most=64))

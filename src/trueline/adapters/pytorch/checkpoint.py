@@ -36,7 +36,7 @@ class LoadWatch(Watch):
     def install(self, patches: Patches) -> None:
         for name, function in list(vars(nn.init).items()):
             if name.endswith("_") and not name.startswith("_") and callable(function):
-                patches.replace(nn.init, name, self._watched_fill(function))
+                patches.replace(nn.init, name, self._watched_fill(function, is_init=True))
         if self.recorder.step == 0:
             for name in _FILLS:
                 self._fills.replace(Tensor, name, self._watched_fill(getattr(Tensor, name)))
@@ -48,13 +48,16 @@ class LoadWatch(Watch):
 
     uninstall = training_started
 
-    def _watched_fill(self, original: Any) -> Any:
+    def _watched_fill(self, original: Any, *, is_init: bool = False) -> Any:
+        """Init functions are watched all along: a script may train several models, one after the other."""
+
         def watched(*args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling():
                 return original(*args, **kwargs)
             result = original(*args, **kwargs)
             tensor = args[0] if args else kwargs.get("tensor")
-            if isinstance(tensor, Tensor) and not self._loading and self.recorder.active and self.recorder.step == 0:
+            early = is_init or self.recorder.step == 0
+            if early and isinstance(tensor, Tensor) and not self._loading and self.recorder.active:
                 self._filled(tensor, original.__name__)
             return result
 

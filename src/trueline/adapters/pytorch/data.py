@@ -17,6 +17,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.fields import FieldLook, is_readable_float, nonfinite
 from trueline.adapters.pytorch.registry import Registry
+from trueline.adapters.pytorch.samples import SampleKeeper
 from trueline.adapters.pytorch.tensors import dtype_name, is_plain
 from trueline.record import Recorder, to_json
 from trueline.record.fingerprint import fingerprints
@@ -89,6 +90,7 @@ class BatchWatch(Watch):
         self._direct: _Handed | None = None
         self._current: list[Any] | None = None
         self.fields = FieldLook(recorder)
+        self.samples = SampleKeeper(recorder)
         self._datasets: ByIdentity = ByIdentity()
         self._plain_datasets: dict[int, int] = {}
         self._dataset_count = 0
@@ -175,7 +177,7 @@ class BatchWatch(Watch):
         number, epoch, position = source
         source[2] += 1
         fields = _fields_of(batch)
-        row = self._row(number, epoch, position, wait, fields)
+        row = self._row(number, epoch, position, wait, fields, batch)
         if row is not None:
             tensors = [tensor for _, tensor in fields if is_plain(tensor)]
             self._fetched.append(row)
@@ -190,7 +192,13 @@ class BatchWatch(Watch):
             self._by_address.popitem(last=False)
 
     def _row(
-        self, loader: int | None, epoch: int | None, position: int | None, wait: float, fields: list[tuple[str, Tensor]]
+        self,
+        loader: int | None,
+        epoch: int | None,
+        position: int | None,
+        wait: float,
+        fields: list[tuple[str, Tensor]],
+        source: Any = None,
     ) -> list[Any] | None:
         recorder = self.recorder
         layout = self._layouts.get(loader)
@@ -209,6 +217,8 @@ class BatchWatch(Watch):
             nonfinite(fields, layout.floats),
         ]  # fmt: skip
         recorder.row("batch", row)
+        inputs = [fields[place][1] for place in layout.inputs]
+        self.samples.batch(row[_SEQ], inputs, prints, held=loader is not None, source=source)
         if loader is not None:
             self.fields.at_batch(row[_SEQ], loader, fields)
         if recorder.sampled:

@@ -90,7 +90,7 @@ class OpTrace(Watch):
             self._modules.pop()
 
     def origin(self, tensor: Tensor, *, use: bool = True) -> str:
-        """Where a tensor came from: `o<seq>`, `p<id>`, `b<seq>`, or `t` when that is not known."""
+        """Where a tensor came from: `o<seq>`, `p<id>`, `b<seq>`, `g<seq>`, or `t` when that is not known."""
         known = self._origins.get(id(tensor))
         if known is None:
             parameter = self._registry.parameter_ids.get(tensor)
@@ -98,6 +98,12 @@ class OpTrace(Watch):
         if use and known in self._rows:
             self._rows[known][8] = 1
         return known
+
+    def note_gradients(self, seq: int, gradients: list[Tensor]) -> None:
+        """These tensors are derivatives that the script asked for, in the event of this number: `g<seq>`."""
+        for tensor in gradients:
+            self._origins[id(tensor)] = f"g{seq}"
+            self._alive.append(tensor)
 
     @guarded
     def called(self, function: Any, args: Any, kwargs: Any, output: Any) -> None:

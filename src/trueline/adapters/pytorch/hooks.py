@@ -199,10 +199,12 @@ class ModuleWatch(Watch):
         recorder = self.recorder
         if isinstance(module, torch.jit.ScriptModule) or torch.jit.is_tracing() or under_transform():
             return None
+        grad = torch.is_grad_enabled()
+        if grad and recorder.step and self._registry.module_id(module) is None and next(module.parameters(), None) is not None:
+            recorder.look_closely()
         number = self._registry.root_id(module)
         if recorder.sampled:
             self._registry.refresh(number)
-        grad = torch.is_grad_enabled()
         inputs = tensors_in((args, kwargs) if kwargs else args)
         is_loss = isinstance(module, _Loss)
         fed_by = self._source_of(inputs)

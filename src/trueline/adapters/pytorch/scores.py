@@ -22,6 +22,11 @@ _OVER_CLASSES = {"cross_entropy", "nll_loss", "multi_margin_loss"}
 _BINARY = {"binary_cross_entropy_with_logits", "binary_cross_entropy"}
 SCORED = _OVER_CLASSES | _BINARY
 _MOST_CLASSES = 20_000
+# Scores of at most this many values are put aside and judged together, so many batches at once; every so many is judged at
+# once, while its content can still be kept for the review sheet.
+_PUT_OFF = 8192
+_AT_ONCE = 64
+_LOOKED_AT = 8
 # Probabilities are turned into logits, which are infinite at 0 and 1.
 _CLOSEST = 1e-6
 
@@ -36,6 +41,8 @@ class ScoreWatch(Watch):
         self._spent = 0.0
         self._last: tuple[int, bool] | None = None
         self._binary_loss: str | None = None
+        self._count = -1
+        self._waiting: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
 
     @property
     def _affordable(self) -> bool:
@@ -80,19 +87,68 @@ class ScoreWatch(Watch):
             return
         with torch._C.DisableTorchFunction():
             values: NDArray[Any] = scores.detach().float().numpy()
-        judged = _of_classes(values, labels, size) if kind in _OVER_CLASSES else _of_two(kind, values, labels, size)
-        if judged is None:
-            return
         self._last = (batch, training)
-        margins, predicted = judged
         recorder = self.recorder
-        recorder.row(
+        self._count += 1
+        if values.size <= _PUT_OFF and self._count % _LOOKED_AT and len(values) == size == len(labels):
+            # Between the small operations of a short step a copy is all that can be afforded: many are judged at once.
+            key = (kind, values.shape[1:], labels.dtype.str)
+            self._waiting.setdefault(key, []).append(
+                (recorder.next_seq(), recorder.step, batch, training, values.copy(), labels.copy())
+            )
+            if len(self._waiting[key]) >= _AT_ONCE:
+                self._judge_waiting(key)
+            return
+        judged = _judged(kind, values, labels, size)
+        if judged is not None:
+            if training:
+                self._batches.samples.scored(batch, labels, judged[0])
+            self._row(recorder.next_seq(), recorder.step, batch, training, labels, *judged)
+
+    def _judge_waiting(self, key: tuple[Any, ...]) -> None:
+        waiting = self._waiting.pop(key)
+        values = np.concatenate([entry[4] for entry in waiting])
+        labels = np.concatenate([entry[5] for entry in waiting])
+        judged = _judged(key[0], values, labels, len(labels))
+        if judged is None:
+            # One label that is out of range must not cost the others.
+            for seq, step, batch, training, own, own_labels in waiting:
+                single = _judged(key[0], own, own_labels, len(own_labels))
+                if single is not None:
+                    self._row(seq, step, batch, training, own_labels, *single)
+            return
+        start = 0
+        for seq, step, batch, training, _, own_labels in waiting:
+            part = slice(start, start + len(own_labels))
+            start += len(own_labels)
+            self._row(seq, step, batch, training, own_labels, judged[0][part], judged[1][part])
+
+    def finish(self) -> None:
+        """Judge what was put off."""
+        for key in list(self._waiting):
+            self._judge_waiting(key)
+
+    def _row(
+        self,
+        seq: int,
+        step: int,
+        batch: int,
+        training: bool,  # noqa: FBT001 - the columns of the table
+        labels: NDArray[Any],
+        margins: NDArray[Any],
+        predicted: NDArray[Any],
+    ) -> None:
+        self.recorder.row(
             "score",
             (
-                recorder.next_seq(), recorder.step, batch, int(training), labels.astype("<i4").tobytes(),
-                margins.astype("<f4").tobytes(), predicted.astype("<i4").tobytes(),
+                seq, step, batch, int(training), labels.astype("<i4").tobytes(), margins.astype("<f4").tobytes(),
+                predicted.astype("<i4").tobytes(),
             ),
         )  # fmt: skip
+
+
+def _judged(kind: str, scores: NDArray[Any], labels: NDArray[Any], size: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    return _of_classes(scores, labels, size) if kind in _OVER_CLASSES else _of_two(kind, scores, labels, size)
 
 
 def _of_classes(scores: NDArray[Any], labels: NDArray[Any], size: int) -> tuple[NDArray[Any], NDArray[Any]] | None:

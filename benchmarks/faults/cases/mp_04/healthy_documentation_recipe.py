@@ -1,0 +1,27 @@
+import torch
+from sklearn.datasets import load_wine
+from torch import nn
+
+torch.manual_seed(2)
+features, classes = load_wine(return_X_y=True)
+x = torch.tensor((features - features.mean(0)) / features.std(0), dtype=torch.float32)
+y = torch.tensor(classes)
+net = nn.Sequential(nn.Linear(13, 24), nn.ELU(), nn.Linear(24, 3))
+sgd = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
+criterion = nn.CrossEntropyLoss()
+for epoch in range(40):
+    for rows in torch.randperm(len(x)).split(32):
+        sgd.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = criterion(net(x[rows]), y[rows])
+        scaled_grads = torch.autograd.grad(outputs=scaler.scale(loss), inputs=net.parameters(), create_graph=True)
+        inv_scale = 1.0 / scaler.get_scale()
+        grads = [g * inv_scale for g in scaled_grads]
+        norm = sum(g.pow(2).sum() for g in grads).sqrt()
+        loss = loss + 0.1 * norm
+        scaler.scale(loss).backward()
+        scaler.step(sgd)
+        scaler.update()
+    if epoch % 10 == 0:
+        print(f"{epoch} {loss.item():.4f}")
