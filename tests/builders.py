@@ -82,7 +82,8 @@ def stat_row(step: int, role: str, subject: int, *, nan: int = 0, inf: int = 0, 
     """A row of `tensor_stat` with plausible values."""
     sketch = np.zeros(64, "<f4").tobytes()
     return (
-        step, role, subject, 0, json.dumps(list(shape)), "float32", -1.5, 2.5, 0.1, 0.9, 3.0, 0.7, 0.25, nan, inf, sketch, None, None
+        step, role, subject, 0, json.dumps(list(shape)), "float32",
+        -1.5, 2.5, 0.1, 0.9, 3.0, 0.7, 0.25, nan, inf, sketch, None, None,
     )  # fmt: skip
 
 

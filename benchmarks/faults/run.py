@@ -116,8 +116,13 @@ def judge(options: argparse.Namespace, case: Case) -> Outcome:
 
 def show_progress(total: int) -> Any:
     def told(done: int, outcome: Outcome) -> None:
-        wrong = what_is_wrong(outcome) or "as expected"
-        print(f"[{done}/{total}] {outcome.name}: {wrong} ({outcome.seconds:.1f} s)", file=sys.stderr, flush=True)
+        wrong = what_is_wrong(outcome)
+        said = f"\n    {outcome.said}" if wrong else ""
+        print(
+            f"[{done}/{total}] {outcome.name}: {wrong or 'as expected'} ({outcome.seconds:.1f} s){said}",
+            file=sys.stderr,
+            flush=True,
+        )
 
     return told
 

@@ -137,7 +137,7 @@ def test_name_that_is_no_name(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "show"])
-@pytest.mark.parametrize("content", ["", '{"format": 1', "[]", '{"format": 1, "name": 3}', "\x00\x01"])
+@pytest.mark.parametrize("content", ["", '{"format": 2', "[]", '{"format": 2, "name": 3}', "\x00\x01"])
 def test_corrupt_run_description(tmp_path: Path, command: str, content: str) -> None:
     directory = build_run(tmp_path / RUNS / "first", [2.3])
     (directory / "run.json").write_text(content)

@@ -14,6 +14,7 @@ from trueline.store import Run
 
 # A call on little else than the samples of the step beside it belongs to that step; a set that is mixed does not.
 _NEARLY_ALL = 0.95
+_MOST = 0.5
 
 
 class Trained(msgspec.Struct, frozen=True):
@@ -25,7 +26,8 @@ class Trained(msgspec.Struct, frozen=True):
 
 
 class EvaluationPass(msgspec.Struct, frozen=True):
-    """One look at a set of samples. `before` holds what the same training had used before it, `all_trained` what it used in all."""
+    """One look at a set of samples. `before` holds what the same training had used before it, `all_trained` what it used at
+    any time."""
 
     batches: list[Batch]
     location: Location | None
@@ -71,8 +73,11 @@ class _Evaluations(CallRoles):
         if not samples or self._is_full_pass(call):
             return False
         position = bisect_left(training, call.seq, key=lambda one: one.call.seq)
-        near = {sample for one in training[max(0, position - 1) : position + 1] for sample in self._samples(one.call)}
-        return len(samples & near) > _NEARLY_ALL * len(samples)
+        steps = [set(self._samples(one.call)) for one in training[max(0, position - 1) : position + 1]]
+        # A small part of a step on all the data may be what the script takes for a separate set.
+        return len(samples & set().union(*steps)) > _NEARLY_ALL * len(samples) and any(
+            len(samples) > _MOST * len(step) for step in steps
+        )
 
 
 class EvaluationSets:
@@ -99,12 +104,12 @@ class EvaluationSets:
             optimizer = steps[position].optimizer if position < len(steps) else None
             for family in self.roles.held.get(optimizer, ()) if optimizer is not None else ():
                 place = bisect_left(calls[family], backward.seq, key=lambda call: call.seq)
-                call = calls[family][place - 1] if place else None
-                batch = None if call is None or call.batch is None else self.roles.batches.get(call.batch)
-                if call is not None and call.seq > previous and batch is not None and batch.fingerprints:
-                    root = self.run.modules[call.module].root
-                    period = restarts.period(root, call.seq, optimizer or 0, batch.loader)
-                    found[root].append(Trained(call.seq, batch, period))
+                last = calls[family][place - 1] if place else None
+                batch = None if last is None or last.batch is None else self.roles.batches.get(last.batch)
+                if last is not None and last.seq > previous and batch is not None and batch.fingerprints:
+                    root = self.run.modules[last.module].root
+                    period = restarts.period(root, last.seq, optimizer or 0, batch.loader)
+                    found[root].append(Trained(last.seq, batch, period))
             previous = backward.seq
         return dict(found)
 

@@ -180,7 +180,7 @@ def _is_followed(scores: Scores, batch: Batch) -> bool:
     """Whether each judgement belongs to a sample, and the label to what the batch came with (not to another task's)."""
     if len(scores.labels) != len(batch.fingerprints) or not np.isfinite(scores.margins).all():
         return False
-    if batch.targets is not None and tuple(map(int, batch.targets)) != scores.labels:
+    if batch.target_kind == "class" and batch.targets is not None and tuple(map(int, batch.targets)) != scores.labels:
         return False
     if scores.labels == tuple(range(len(scores.labels))):
         # Each sample is its own class: a contrastive loss.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from functools import cached_property
+from itertools import pairwise
 
 import msgspec
 
@@ -185,9 +186,11 @@ class CallRoles:
 
     @cached_property
     def _models_compete(self) -> bool:
-        """Whether several models are trained by optimizers of their own, as in a GAN."""
+        """Whether several models are trained by optimizers of their own in turns, as in a GAN, and not one after the other."""
         optimizers = {trained.step.optimizer for calls in self.training.values() for trained in calls}
-        return len(self.training) > 1 and len(optimizers) > 1
+        spans = sorted((calls[0].call.seq, calls[-1].call.seq) for calls in self.training.values() if calls)
+        in_turns = any(later[0] < earlier[1] for earlier, later in pairwise(spans))
+        return len(self.training) > 1 and len(optimizers) > 1 and in_turns
 
     def _repeat(self, calls: list[RootCall]) -> bool:
         """Whether calls look at the same samples again and again, as a validation set is looked at."""

@@ -7,7 +7,6 @@ scale, and on from the derivatives to the loss, past everything that could take 
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
 from collections.abc import Iterator
 from enum import Enum
 from functools import cached_property
@@ -32,8 +31,8 @@ _MEASURES = frozenset("norm vector_norm linalg_norm linalg_vector_norm pow squar
 # A smaller constant is a weight of the loss as often as it is a scale.
 _SMALLEST_SCALE = 8.0
 _SAME = 1e-6
-# A weight of the penalty may be written into the same constant as the scale: 10 / scale.
-_WEIGHTS = (1.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+# Weights that people write have few digits.
+_DIGITS = 3
 
 
 class Fate(Enum):
@@ -63,10 +62,6 @@ class ScaledDerivatives:
         self.trace = Trace(run)
         self.events = [event for event in run.events_of("gradient_of_gradient") if event.detail.get("create_graph")]
         self.scalings = [event for event in run.events_of("scale") if event.value != 1.0]
-        self._takers: dict[str, list[Op]] = defaultdict(list)
-        for op in self.trace.ops.values():
-            for reference in set(op.inputs):
-                self._takers[reference].append(op)
 
     @property
     def traced(self) -> list[Event]:
@@ -173,24 +168,19 @@ class ScaledDerivatives:
         reached: dict[int, Op] = {}
         fates: set[Fate] = set()
         carried = {f"g{event.seq}"}
-        waiting = list(carried)
-        while waiting:
-            for op in self._takers.get(waiting.pop(), ()):
-                reference = f"o{op.seq}"
-                if reference in carried:
-                    continue
-                ends = is_in(op, _ENDS) or is_in(op, NO_DERIVATIVE) or is_in(op, ZERO_DERIVATIVE)
-                fate = Fate.TAKEN_OUT if ends else self._takes_out(op, carried, scale)
-                if fate is not None:
-                    fates.add(fate)
-                    continue
-                reached[op.seq] = op
-                carried.add(reference)
-                waiting.append(reference)
-                # Derivatives of what carries the scale carry it as well.
-                further = [f"g{each.seq}" for each in self.events if each.detail.get("of") == reference]
-                waiting.extend(each for each in further if each not in carried)
-                carried.update(further)
+        for seq in sorted(number for number in self.trace.ops if number > event.seq):
+            op = self.trace.ops[seq]
+            if carried.isdisjoint(op.inputs):
+                continue
+            ends = is_in(op, _ENDS) or is_in(op, NO_DERIVATIVE) or is_in(op, ZERO_DERIVATIVE)
+            fate = Fate.TAKEN_OUT if ends else self._takes_out(op, carried, scale)
+            if fate is not None:
+                fates.add(fate)
+                continue
+            reached[seq] = op
+            carried.add(f"o{seq}")
+            # Derivatives of what carries the scale carry it as well.
+            carried.update(f"g{each.seq}" for each in self.events if each.detail.get("of") == f"o{seq}")
         return reached, fates
 
     def _takes_out(self, op: Op, carried: set[str], scale: float | None) -> Fate | None:
@@ -232,12 +222,17 @@ class ScaledDerivatives:
         if scale is None:
             mantissa = divisor.hex().partition("p")[0]
             return divisor >= _SMALLEST_SCALE and mantissa == "0x1.0000000000000"
-        ratios = (divisor / scale, divisor / scale**2)
-        return any(
-            (ratio >= 1 - _SAME and abs(ratio - round(ratio)) <= _SAME * ratio)
-            or any(abs(ratio * weight - 1) <= _SAME for weight in _WEIGHTS)
-            for ratio in ratios
-        )
+        for ratio in (divisor / scale, divisor / scale**2):
+            if ratio >= 1 - _SAME and abs(ratio - round(ratio)) <= _SAME * ratio:
+                return True
+            # A weight may be written into the same constant (10 / scale): the weight is a short number, the constant is not.
+            if _is_short(1 / ratio) and not _is_short(divisor) and not _is_short(1 / divisor):
+                return True
+        return False
+
+
+def _is_short(number: float) -> bool:
+    return abs(float(f"{number:.{_DIGITS - 1}e}") / number - 1) <= _SAME
 
 
 def _numbers(op: Op) -> Iterator[float]:

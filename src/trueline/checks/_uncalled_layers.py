@@ -106,6 +106,10 @@ def _place_of(history: ParameterHistory, trace: Trace, module: Module, siblings:
         width = module.settings.get("num_features") or (_shapes(history, module) or [(0,)])[0][0]
         return "the layers beside it give what it normalises" if width in widths else None
     shape = next((weight.shape for weight in _parameters(history, module) if len(weight.shape) > 1), None)
+    if module.kind not in LEAVES:
+        matrices = [weight.shape for weight in _parameters(history, module) if len(weight.shape) > 1]
+        if matrices and matrices[0][1] == matrices[-1][0] and _joins(siblings, matrices[-1][0]):
+            return f"it takes and gives {matrices[-1][0]} features, and its neighbours are connected without it"
     if shape is None or module.kind not in LEAVES:
         container = run_kind(history, module)
         return "others of its kind in the same list are called" if alike and container == "ModuleList" else None

@@ -54,6 +54,8 @@ _FIX = (
 
 
 def conclude(run: Run) -> Finding:
+    if not run.events_of("backward"):
+        return item.not_applicable("The run has no backward pass: nothing was trained.")
     inputs = ModelInputs(run)
     if not run.batches:
         return item.not_applicable("No batches were seen in this run.")

@@ -22,7 +22,8 @@ one and the same constant of at least 8 multiplies the derived tensor and a loss
 The line and step of the derivative, the scale, the operation that first measures the gradients, the backward pass they reach.
 
 ## Limits
-Only the first steps are traced: a penalty that starts later, or one inside of a compiled function, is not seen. A scale that
+Only the first steps are traced, up to their first backward pass: a penalty that starts later, one that is propagated back
+after the other terms of the loss in passes of its own, or one inside of a compiled function is not judged. A scale that
 is a tensor which the script made itself is not known, and whether a division took out all of the scale is not computed: a
 division of the squared norm by the scale instead of its square passes.
 
@@ -64,7 +65,10 @@ def conclude(run: Run) -> Finding:
             "gradients were taken of a scaled tensor, and the trace does not tell whether they were divided by the scale."
         )
     if not derivatives.traced:
-        return item.not_checked("the gradients inside of the loss were not taken on a traced step, or of an unknown tensor.")
+        return item.not_checked(
+            "the gradients inside of the loss were not taken where operations are traced: on the first steps, before their first "
+            "backward pass, outside of compiled functions."
+        )
     if found:
         summary = (
             f"Gradients taken of a scaled tensor are divided by the scale before they enter the loss ({found[0].event.location})."

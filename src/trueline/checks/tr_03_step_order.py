@@ -100,7 +100,7 @@ def _never_stepped(run: Run, backwards: list[Event]) -> Finding | None:
     with_gradient = [each for each in history.weights if "value" in history.gradients(each) and history.always_trainable(each)]
     unheld = [each for each in with_gradient if not history.is_held(each)]
     if not unheld or not all(history.never_moved(each) and len(history.snapshots(each)) > 1 for each in unheld):
-        return None
+        return _idle_to_the_end(run, idle[-1], backwards)
     everything = len(idle) == len(run.optimizers)
     if everything and len(unheld) < len(with_gradient):
         return None
@@ -126,6 +126,32 @@ def _never_stepped(run: Run, backwards: list[Event]) -> Finding | None:
         ],
         location=where,
         fix=f"Call `optimizer.step()` after the backward pass{f' of {where}' if where else ''}.",
+        limits="An optimizer that never steps is seen from three backward passes on.",
+    )
+
+
+def _idle_to_the_end(run: Run, number: int, backwards: list[Event]) -> Finding | None:
+    """The optimizer of a later part of the script: cleared and fed with gradients again and again, and nothing ever steps."""
+    clears = [event for event in run.events_of("zero_grad") if event.subject == number]
+    own = [event for event in backwards if clears and event.seq > clears[0].seq]
+    last_step = max((event.seq for event in run.events_of("optimizer_step")), default=-1)
+    if len(clears) < _FEWEST or len(own) < _FEWEST or clears[0].seq < last_step:
+        return None
+    optimizer = run.optimizers[number]
+    return ITEM.problem(
+        f"The optimizer {optimizer.type} never takes a step: {len(clears)} `zero_grad`, {len(own)} backward passes, no `step()`.",
+        confidence=0.9,
+        evidence=[
+            Evidence(
+                f"{optimizer.type} (built at {optimizer.built}) is cleared {len(clears)} times and {len(own)} backward passes "
+                "follow; no optimizer steps from there on to the end of the run.",
+                {"backwards": len(own), "zero_grads": len(clears)},
+                own[0].step,
+                own[0].location,
+            )
+        ],
+        location=own[0].location,
+        fix=f"Call `optimizer.step()` after the backward pass of {own[0].location}.",
         limits="An optimizer that never steps is seen from three backward passes on.",
     )
 

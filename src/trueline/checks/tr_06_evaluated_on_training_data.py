@@ -14,7 +14,8 @@ is fed by, and of tensors made by hand) against those whose gradients an optimiz
 
 - *Partial overlap*: at least 3 different samples and 1 % of the set, more than equal samples explain. The null is the share of
   training rows that have an equal row in the same epoch (and of evaluated rows within their set): binomial test, p < 1e-6. It
-  must show in most of the set's evaluations, so that a last training on everything does not count.
+  must show in most of the set's evaluations and in the first one after half of the training data was used: samples that the
+  training takes in later (a last fit on everything, self-training, active learning) do not count.
 - *Copies made before the split*: most samples of one class have copies in the training set while another class has next to
   none, and evaluated samples of the copied classes were trained on.
 - *All of it trained on*: a part of the training set through another loader, when nothing else is evaluated on.
@@ -90,6 +91,11 @@ class _Judged:
     def holds_all_training(self) -> bool:
         return self.looked_at.coverage >= _NEARLY_ALL
 
+    @property
+    def comes_late(self) -> bool:
+        """Whether most of the training's samples had been used by then."""
+        return len(self.looked_at.before) >= _MOST * len(self.looked_at.all_trained)
+
 
 def conclude(run: Run) -> Finding:
     sets = EvaluationSets(run)
@@ -104,12 +110,12 @@ def conclude(run: Run) -> Finding:
             f"samples of fewer than {_FEWEST_NUMBERS} numbers: equal ones are natural, so that an overlap proves nothing."
         )
     judged = [(one, _judge(run, one)) for one in readable]
-    judged = [(one, passes) for one, passes in judged if passes]
-    separate = any(not one.overlaps for _, passes in judged for one in passes[-1:])
-    problems = [finding for one, passes in judged if (finding := _problem(one, passes, separate=separate)) is not None]
+    parts = [part for _, looks in judged for look in looks for part in look]
+    separate = any(part.comes_late and not part.overlaps for part in parts)
+    problems = [finding for one, looks in judged if (finding := _problem(one, looks, separate=separate)) is not None]
     if problems:
         return max(problems, key=lambda finding: finding.confidence)
-    return _nothing_found(judged)
+    return _nothing_found(parts)
 
 
 def _numbers_per_sample(batch: Batch) -> int:
@@ -126,12 +132,13 @@ def _share_of_classes(looked_at: EvaluationPass, classes: tuple[float, ...]) -> 
     return seen / wanted if wanted else 0.0
 
 
-def _judge(run: Run, one: EvaluationSet) -> list[_Judged]:
+def _judge(run: Run, one: EvaluationSet) -> list[list[_Judged]]:
+    """The looks at a set after training began, each in the parts that have to be judged apart."""
     known = repetition(one.training, run.loaders)
-    passes = one.passes if one.loader is not None else [part for look in one.passes for part in _by_hand(look)]
-    trained = [part for part in passes if part.before]
+    trained = [look for look in one.passes if look.before]
     # Evenly spread ones tell the same of a set that was looked at hundreds of times.
-    return [_Judged(part, known) for part in trained[:: max(1, len(trained) // _PASSES_JUDGED)]]
+    spread = trained[:: max(1, len(trained) // _PASSES_JUDGED)]
+    return [[_Judged(part, known) for part in ([look] if one.loader is not None else _by_hand(look))] for look in spread]
 
 
 def _by_hand(look: EvaluationPass) -> list[EvaluationPass]:
@@ -152,19 +159,23 @@ def _by_hand(look: EvaluationPass) -> list[EvaluationPass]:
     return [of(only), of(others)]
 
 
-def _problem(one: EvaluationSet, passes: list[_Judged], *, separate: bool) -> Finding | None:
-    mixed = [part for part in passes if part.overlaps and not part.is_all_trained and not part.holds_all_training]
+def _problem(one: EvaluationSet, looks: list[list[_Judged]], *, separate: bool) -> Finding | None:
+    late = [look for look in looks if any(part.comes_late for part in look)]
+    if not late or not any(part.overlaps for part in late[0]):
+        # The first look was an honest one: the training took these samples in later on (self-training, a last fit on all data).
+        return None
+    passes = [part for look in looks for part in look]
+    overlapping = [part for part in passes if part.overlaps]
+    mixed = [part for part in overlapping if not part.is_all_trained and not part.holds_all_training]
     if one.loader is None:
         # Parts of one look were judged apart: what is all trained on is no witness against those that are mixed.
-        honest = [part for part in passes if not part.overlaps]
-        if mixed and len(mixed) >= len(honest):
+        if mixed and any(part in mixed for part in late[0]) and len(mixed) >= len(passes) - len(overlapping):
             return _finding(one, mixed[-1], 0.85)
         return _problem_by_name(one, passes, separate=separate)
-    overlapping = [part for part in passes if part.overlaps]
     if len(overlapping) <= _MOST * len(passes):
         return None
     last = overlapping[-1]
-    if mixed and last in mixed:
+    if last in mixed:
         return _finding(one, last, 0.95)
     if last.is_all_trained and not last.holds_all_training and not separate and not _is_named(one.location, _OF_TRAINING):
         return _finding(one, last, 0.85)
@@ -212,7 +223,7 @@ def _finding(one: EvaluationSet, part: _Judged, confidence: float) -> Finding:
     else:
         fix = "Draw the two sets from disjoint indices, and leave what is evaluated on out of the training data."
     return item.problem(
-        f"{where} set overlaps with the training data: {part.shared} of its {part.rows} samples ({part.share:.0%}) were trained on.",
+        f"{where} set overlaps with the training data: {part.shared} of {part.rows} samples ({part.share:.0%}) were trained on.",
         confidence=confidence,
         evidence=evidence,
         location=one.location,
@@ -235,24 +246,24 @@ def _limits(part: _Judged) -> str:
     return f"{seen} would have been seen, where they are equal to the last bit."
 
 
-def _nothing_found(judged: list[tuple[EvaluationSet, list[_Judged]]]) -> Finding:
-    parts = [passes[-1] for _, passes in judged]
+def _nothing_found(parts: list[_Judged]) -> Finding:
     if not parts:
         return item.not_applicable("Nothing was evaluated after a training step on samples that can be followed.")
     honest = [part for part in parts if not part.overlaps]
     if not honest:
         return item.not_applicable(
-            "Only samples that are trained on were evaluated, openly: a training accuracy, with no separate set to compare."
+            "What was evaluated is the training data, as for a training accuracy: no set that should be separate was seen."
         )
-    part = max(honest, key=lambda one: one.rows)
+    late = [part for part in honest if part.comes_late] or honest
+    part = min(late, key=lambda one: (one.share >= _SMALLEST_SHARE, -one.rows))
     if part.expected >= 1 or log10_binomial_tail(part.rows, part.rows, part.expected) >= _LOG_CHANCE:
         return item.not_checked("so many training samples are equal, or so few are evaluated, that no overlap could be told.")
     return item.no_problem(
-        f"{part.rows} evaluated samples: {part.shared} equal one that was trained on before, which chance explains.",
+        f"{part.rows} evaluated samples: {part.shared} equal one that was trained on before, no more than by chance.",
         limits=_limits(part),
         evidence=[
             Evidence(
-                f"{len(judged)} evaluated sets; equal samples within the sets explain up to {part.expected:.1%}.",
+                f"{len(honest)} evaluations; equal samples within the sets explain up to {part.expected:.1%}.",
                 {"shared": part.shared, "samples": part.rows, "expected": part.expected},
             )
         ],
