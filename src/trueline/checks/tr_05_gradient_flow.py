@@ -338,15 +338,14 @@ def _jumping(flow: Flow) -> Finding | None:
 
 
 def _infinite(flow: Flow, broken: int) -> Finding | None:
-    """Gradients that are infinite, or thousands of times their usual size, before the loss is."""
+    """Gradients that grow to thousands of times their usual size before anything is infinite; a sudden end is mp.01's."""
     curve = flow.curve
     norms, losses = _norms(curve), curve.losses
     before = norms[:broken]
     usual = float(np.median(before)) if broken and np.isfinite(before).all() else math.nan
     steady = broken > 0 and bool((losses[:broken] <= _JUMP * max(float(losses[0]), curve.guess or 0.0)).all())
-    loss_is_finite = math.isfinite(losses[broken]) and not math.isfinite(norms[broken])
     peak = float(before[-3:].max()) if broken else math.nan
-    if not steady or not (loss_is_finite or peak >= _JUMP * usual):
+    if not steady or not peak >= _JUMP * usual:
         return None
     return _exploding(flow, f"is no finite number at step {curve.steps[broken].id}", usual, peak, broken)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +63,15 @@ def conclude(
     check_json_target(json_target)
     expected = None if manifest is None else read_manifest(Path(manifest))
     directory = None if module is not None else _run_of(words, name)
+    run_again: Callable[[], object] | None = None
     if directory is None:
         script = Script(None, module, words) if module is not None else Script(words[0], None, words[1:])
         directory = record_script(script, name, output_to_stderr=json_target == STANDARD_OUTPUT)
         if rerun:
-            record_again(script, directory)
+            run_again = partial(record_again, script, directory)
     if expected is not None:
         write_manifest(expected, directory / MANIFEST_FILE)
-    return report_run(directory, json_target=json_target, verbose=verbose)
+    return report_run(directory, json_target=json_target, verbose=verbose, run_again=run_again)
 
 
 def _run_of(words: tuple[str, ...], name: str | None) -> Path | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from trueline.checks import run_checks
@@ -17,6 +19,7 @@ from trueline.store.format import recorded_ranks
 
 NOTHING_FOUND, PROBLEM_FOUND, FAILED = 0, 1, 2
 STANDARD_OUTPUT = "-"
+_READS_THE_RERUN = "tr.07"
 
 
 def check_json_target(target: str | None) -> None:
@@ -28,8 +31,12 @@ def check_json_target(target: str | None) -> None:
         raise TruelineError(f"--json takes a file in an existing folder, or - for standard output. Received {target!r}.")
 
 
-def report_run(directory: Path, *, json_target: str | None, verbose: bool) -> int:
-    """Everything that `check` and `diagnose` do with a run directory; gives the exit code."""
+def report_run(directory: Path, *, json_target: str | None, verbose: bool, run_again: Callable[[], object] | None = None) -> int:
+    """Everything that `check` and `diagnose` do with a run directory; gives the exit code.
+
+    `run_again` records the script's first steps once more. It comes right before the check that reads them, and after those
+    that look at files: the script may write its files again.
+    """
     info = read_info(directory)
     if not recorded_ranks(directory):
         reason = _why_nothing(info)
@@ -37,7 +44,7 @@ def report_run(directory: Path, *, json_target: str | None, verbose: bool) -> in
         raise RunNotFound(f"{reason} (Run {info.name}.)")
     run = Run(directory)
     try:
-        diagnosis = _checked(run)
+        diagnosis = _checked(run, run_again)
         # The document first: whoever closes the pipe of the report early must not lose it.
         _write_json(diagnosis, run.info, json_target)
         if json_target != STANDARD_OUTPUT:
@@ -58,14 +65,24 @@ def exit_code(diagnosis: Diagnosis, run: Run) -> int:
     return FAILED if not run.steps and nothing_to_see else NOTHING_FOUND
 
 
-def _checked(run: Run) -> Diagnosis:
+def _checked(run: Run, run_again: Callable[[], object] | None) -> Diagnosis:
     # Read something first: a damaged file is one message, not a failure of every check.
     len(run.steps)
     console = output_console(stderr=True)
-    if not console.is_terminal:
-        return diagnose(run, run_checks(run))
-    with console.status("checking") as status:
-        return diagnose(run, run_checks(run, lambda check_id: status.update(f"checking {check_id}")))
+    status = console.status("checking") if console.is_terminal else None
+
+    def about_to(check_id: str) -> None:
+        if check_id == _READS_THE_RERUN and run_again is not None:
+            if status is not None:
+                status.stop()
+            run_again()
+            if status is not None:
+                status.start()
+        if status is not None:
+            status.update(f"checking {check_id}")
+
+    with status or nullcontext():
+        return diagnose(run, run_checks(run, about_to))
 
 
 def _write_json(diagnosis: Diagnosis, info: RunInfo, target: str | None) -> None:
