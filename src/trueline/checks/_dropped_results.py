@@ -22,7 +22,7 @@ def dropped_result(trace: Trace) -> Fault | None:
     for op in trace.ops.values():
         if not _is_unused_layer(trace, op) or op.location is None:
             continue
-        how = is_dropped(trace.run, op.location)
+        how = is_dropped(trace.run, op.location, plain(op.name))
         if how is None or _is_used_at_other_steps(trace, op):
             continue
         return _fault(trace, op, how)

@@ -107,10 +107,12 @@ def times_read(run: Run, location: Location) -> int | None:
     return sum(not store and (rewritten is None or line <= rewritten) for line, _, store in names)
 
 
-def is_dropped(run: Run, location: Location) -> str | None:
-    """How a line throws its result away: 'statement' (a bare call) or the name of a variable that nobody reads; None: it may
-    be read, returned or stored, or the text cannot tell."""
+def is_dropped(run: Run, location: Location, operation: str) -> str | None:
+    """How a line throws the result of an operation away: 'statement' (a bare call) or the name of a variable that nobody reads;
+    None: it may be read, returned or stored, or the text cannot tell."""
     function = function_around(run, location)
+    if function is not None and any(_is_bare_call(node, location.line, operation) for node in ast.walk(function)):
+        return "statement"
     statement = None if function is None else statement_at(function, location.line)
     if function is None or statement is None:
         return None
@@ -120,6 +122,14 @@ def is_dropped(run: Run, location: Location) -> str | None:
         name = statement.targets[0].id
         return None if _may_be_read(function, statement, name) else name
     return None
+
+
+def _is_bare_call(node: ast.AST, line: int, operation: str) -> bool:
+    """Whether this is a statement on the line (there may be several) that calls the operation and does nothing else."""
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call) or node.lineno != line:
+        return False
+    called = node.value.func
+    return operation == (called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else "")
 
 
 def _may_be_read(function: Function, assignment: ast.Assign, name: str) -> bool:

@@ -13,7 +13,7 @@ weights over the length of the weights (1e-3 is usual), at sampled steps. Where 
 the cost of the best constant guess is known: the entropy of the labels, or the spread of the target values.
 
 - *Blown up*: the loss grew to 100 times its first value or more before it stopped being a finite number, and the updates were
-  larger than 10 % of the weights.
+  larger than 10 % of the weights; or an update before that was as long as the weights themselves.
 - *Thrown off*: the loss rose to at least three times its first value and the guess (block means of five steps), or 1.5 times
   while it ends no better than a guess; it has not recovered: the second half's mean is above 0.7 of the guess and has no falling
   trend (Mann-Kendall on block means, p < 0.01); and updates were above 10 % of the weights. For losses whose guess is
@@ -66,6 +66,8 @@ CONSEQUENCES = ("mp.01", "tr.05", "hp.02", "hp.03")
 
 _LARGE_UPDATE = 0.1
 _BLOWN_UP = 100.0
+# An update that is as long as the weights leaves nothing of what they were.
+_BEYOND_WEIGHTS = 1.0
 _THROWN_OFF = 3.0
 _THROWN_TO_A_GUESS = 1.5
 _NO_BETTER_THAN_A_GUESS = 0.97
@@ -142,18 +144,19 @@ def _blown_up(run: Run, curve: Curve) -> Finding | None:
         return None
     before = curve.losses[:broken]
     first, largest = float(before[0]), float(np.max(before[-_BLOCK:]))
-    if first <= 0 or largest < _BLOWN_UP * max(first, curve.guess or 0.0):
-        return None
     step = curve.steps[broken].id
     near = [size for size in update_sizes(run, curve) if size.step <= step]
+    thrown = max((size.typical for size in near if size.step < step), default=0.0) >= _BEYOND_WEIGHTS
+    if first <= 0 or (not thrown and largest < _BLOWN_UP * max(first, curve.guess or 0.0)):
+        return None
+    grew = f"the loss grew from {first:.3g} to {largest:.3g}" if largest > first else "an update was as long as the weights"
     update = max((size.typical for size in near), default=0.0)
     if update < _LARGE_UPDATE and not _steps_beyond_weights(run, curve, broken):
         return None
     return _problem_high(
         run,
         curve,
-        f"The learning rate is too high: the loss grew from {first:.3g} to {largest:.3g} and was no finite number any more at "
-        f"step {step}.",
+        f"The learning rate is too high: {grew}, and the loss was no finite number any more at step {step}.",
         [
             Evidence(
                 f"Loss {first:.4g} at the first step, {largest:.4g} shortly before step {step}, where it is not finite.",
@@ -269,7 +272,9 @@ def _too_low(run: Run, curve: Curve, sizes: list[UpdateSize]) -> Finding | None:
     error = math.sqrt(float(head.var(ddof=1)) / len(head) + float(tail.var(ddof=1)) / len(tail))
     first, last = float(head.mean()), float(tail.mean())
     most = (first - last + _Z99 * error) / first if first > 0 else math.inf
-    stands_still = way <= _SHORT_WAY and largest <= _SMALL_UPDATE and most <= _SMALL_FALL
+    # A network that is no better than a guess and whose weights have hardly moved is not at a minimum, however it got there.
+    at_guess = curve.guess is not None and last >= _NO_BETTER_THAN_A_GUESS * curve.guess
+    stands_still = way <= _SHORT_WAY and (largest <= _SMALL_UPDATE or at_guess) and most <= _SMALL_FALL
     if not stands_still and not (way <= _SLOW_WAY and largest <= _SLOW_UPDATE and _crawls(curve)):
         return None
     known = rates(run, curve.optimizer)

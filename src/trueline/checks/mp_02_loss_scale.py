@@ -14,7 +14,7 @@ infinite, and the scaler leaves the steps out. A scale that is never taken out m
   `scaler.step` between them, at 90 % of the steps, and the gradient norms are above 1 at half of the steps (gradients that
   were divided by hand are not);
 - *steps left out*: after the scaler's first success, more than a fifth of the steps are skipped, tested against a rate of one
-  in ten (binomial, p < 0.001); or the scale has fallen below 1 and steps are still skipped;
+  in ten (binomial, p < 0.001); or more than 24 in a row before it; or the scale has fallen below 1 and steps are still skipped;
 - *float16 without scaling*: the gradients of module outputs are float16, no scaler scaled the loss, and in some module's
   gradient at least 5 % of the values that are no zeros lie below 2^-14. This share is a lower bound by Markov's inequality
   (of values with a mean of m at most m / t exceed t) or is counted from zeros that appeared at modules whose gradient had
@@ -112,6 +112,10 @@ def _never_unscaled(run: Run) -> Finding | None:
     )
 
 
+# From 2 ** 16, where scalers start, sixteen halvings lead to no scale at all.
+_HALVINGS = 24
+
+
 def _left_out(run: Run) -> Finding | None:
     stepped = run.events_of("optimizer_step")
     skipped = [bool(event.detail.get("skipped")) for event in stepped]
@@ -121,7 +125,7 @@ def _left_out(run: Run) -> Finding | None:
     later = skipped[first:]
     count = sum(later)
     often = len(later) > 0 and count > _TOO_MANY * len(later) and _binomial_tail(count, len(later), _TOLERATED) < 1e-3
-    if not floor and not often:
+    if not floor and not often and first <= _HALVINGS:
         return None
     scales = run.events_of("scale")
     where = scales[0].location
@@ -130,6 +134,8 @@ def _left_out(run: Run) -> Finding | None:
         f"the scale has fallen to {updates[-1].value:g}, below 1, and steps are still left out"
         if floor
         else f"{count} of {len(later)} steps after the first good one are left out"
+        if often
+        else f"the first {first} steps are left out before one is good"
     )
     return ITEM.problem(
         f"The gradient scaler does not find a scale that works: {reason}.",
