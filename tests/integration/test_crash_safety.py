@@ -18,17 +18,11 @@ ENDLESS = str(SCRIPTS / "endless.py")
 OWN_MOUNTS = ["unshare", "--mount", "--map-root-user"]
 
 
-def _take_ctrl_c() -> None:
-    """A shell that starts the tests in the background has them ignore Ctrl-C, and so would the script."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def cut_off(command: list[str], folder: Path, step: int, stop: signal.Signals) -> tuple[int, list[str], str]:
     """Start the endless script, send it a signal once it has printed this step: exit code, lines printed, stderr."""
     process = subprocess.Popen(
         [*command, ENDLESS],
         cwd=folder, env=environment(folder / "runs"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=_take_ctrl_c,  # noqa: PLW1509 - no other thread runs in a test
     )  # fmt: skip
     assert process.stdout is not None
     lines = []
