@@ -31,10 +31,3 @@ def test_suspicious_samples_are_listed_with_their_place(diagnose_case: DiagnoseC
     (listed,) = [value["suspicious"] for value in values if "suspicious" in value]
     assert all(sample["label"] != sample["predicted"] for sample in listed)
     assert {"fingerprint", "epoch", "batch", "row", "margin"} <= set(listed[0])
-
-
-@pytest.mark.parametrize(("least", "count", "chance", "expected"), [(3, 3, 0.1, -3.0), (1, 1, 0.5, -0.30103), (0, 10, 0.5, 0.0)])
-def test_binomial_tail(least: int, count: int, chance: float, expected: float) -> None:
-    from trueline.checks._label_margins import log10_binomial_tail
-
-    assert log10_binomial_tail(least, count, chance) == pytest.approx(expected, abs=1e-4)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from case_runner import Diagnosis, assert_cause, assert_found, assert_nothing_found, case_files, case_name, finding
-
-from trueline.checks._shared_samples import log10_binomial_tail
 
 DiagnoseCase = Callable[[Path], Diagnosis]
 
@@ -37,15 +34,3 @@ def test_shared_samples_are_counted(diagnose_case: DiagnoseCase) -> None:
 def test_split_after_copies_is_told(diagnose_case: DiagnoseCase) -> None:
     (path,) = case_files("tr.06", "faulty_oversampled_before_split")
     assert "oversample the training part only" in finding(diagnose_case(path), "tr.06")["fix"]
-
-
-@pytest.mark.parametrize(("hits", "trials", "chance"), [(3, 100, 0.002), (12, 60, 0.05), (40, 50, 0.3)])
-def test_binomial_tail_bounds_the_simulated_one(hits: int, trials: int, chance: float) -> None:
-    from math import comb, log10
-
-    exact = sum(comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(hits, trials + 1))
-    assert log10(exact) <= log10_binomial_tail(hits, trials, chance) <= log10(exact) + 0.2
-
-
-def test_binomial_tail_of_the_expected_is_no_evidence() -> None:
-    assert all(log10_binomial_tail(int(np.floor(0.1 * trials)), trials, 0.1) == 0.0 for trials in (10, 50, 1000))

@@ -9,7 +9,8 @@ from collections import Counter, defaultdict
 import msgspec
 import numpy as np
 
-from trueline.checks._label_margins import Stretch, log10_binomial_tail
+from trueline.checks._binomial import log10_binomial_tail
+from trueline.checks._label_margins import Stretch
 from trueline.model import Batch, LossCall, Scores
 from trueline.store import Run
 

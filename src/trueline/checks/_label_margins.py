@@ -8,12 +8,12 @@ the wrong side crowd at the boundary and few lie deep; wrong labels are spread l
 from __future__ import annotations
 
 from functools import cached_property
-from math import lgamma, log
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.checks._binomial import log10_binomial_tail
 from trueline.model import Batch, Scores
 from trueline.store import Run
 
@@ -219,26 +219,6 @@ def _squares(groups: NDArray[np.int64], disagrees: NDArray[np.bool_]) -> float:
     _, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
     shares = np.minimum(np.bincount(inverse, disagrees) / counts, _HALF)
     return float((counts * shares**2).sum())
-
-
-def log10_binomial_tail(least: int, count: int, chance: float) -> float:
-    """log10 of P(X >= least) for X of `count` trials; 0 where `least` is no more than what is expected."""
-    if least <= count * chance or count <= 0:
-        return 0.0
-    chance = min(max(chance, 1e-12), 1 - 1e-12)
-    logs: list[float] = []
-    for hits in range(least, count + 1):
-        term = (
-            lgamma(count + 1)
-            - lgamma(hits + 1)
-            - lgamma(count - hits + 1)
-            + hits * log(chance)
-            + (count - hits) * log(1 - chance)
-        )
-        if logs and term < logs[0] - 40:
-            break
-        logs.append(term)
-    return float((logs[0] + log(np.exp(np.array(logs) - logs[0]).sum())) / log(10))
 
 
 def suspicion(stretches: list[Stretch]) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:

@@ -20,6 +20,13 @@ _MOMENTS = ("min", "max", "mean", "std", "l2")
 Key = tuple[str, tuple[int, ...], int]
 
 
+def unrecorded_ranks(run: Run) -> str | None:
+    """What to tell when only one of several ranks left a record."""
+    if run.info.world_size < 2 or len(run.ranks) > 1:
+        return None
+    return f"only one of {run.info.world_size} ranks was recorded. Start all of them recorded: trueline run torchrun …"
+
+
 class Ranks:
     """The records of all ranks of one run. Parameters are named by path, shape and how many of that name came before."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 
 import msgspec
@@ -25,20 +24,6 @@ class Repetition(msgspec.Struct, frozen=True):
     rows: int
     share: float
     copied: tuple[float, ...]
-
-
-def log10_binomial_tail(hits: int, trials: int, chance: float) -> float:
-    """The logarithm of the chance of at least so many hits."""
-    if hits <= trials * chance or hits <= 0:
-        return 0.0
-    log_p, log_q = math.log(chance), math.log1p(-chance) if chance < 1 else -math.inf
-    first = (
-        math.lgamma(trials + 1) - math.lgamma(hits + 1) - math.lgamma(trials - hits + 1) + hits * log_p + (trials - hits) * log_q
-    )
-    # Beyond the mean the terms fall at least as fast as a geometric series with the ratio of the first two.
-    ratio = (trials - hits) / (hits + 1) * chance / (1 - chance) if chance < 1 else 1.0
-    total = first - (math.log1p(-ratio) if ratio < 1 else 0.0)
-    return min(0.0, total / math.log(10))
 
 
 def repetition(training: list[Trained], loaders: dict[int, Loader]) -> Repetition:

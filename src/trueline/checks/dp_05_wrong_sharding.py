@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from trueline.checks._ranks import WRAPPER, Ranks
+from trueline.checks._ranks import WRAPPER, Ranks, unrecorded_ranks
 from trueline.checks._shards import SAMPLER, Sharding, shardings
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Loader, Location
@@ -67,11 +67,12 @@ def conclude(run: Run) -> Finding:
     if workers is not None:
         return workers
     if len(run.ranks) < 2:
-        if run.info.world_size > 1:
-            return item.not_checked(
-                f"only one of {run.info.world_size} ranks was recorded. Start all of them recorded: trueline run torchrun …"
-            )
-        return item.not_applicable("One process trains, and no stream is divided between workers.")
+        missing = unrecorded_ranks(run)
+        return (
+            item.not_applicable("One process trains, and no stream is divided between workers.")
+            if missing is None
+            else item.not_checked(missing)
+        )
     ranks = Ranks(run)
     try:
         return _conclude(ranks)

@@ -44,6 +44,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from trueline.checks._binomial import log10_binomial_tail
 from trueline.checks._label_contradictions import (
     Absence,
     Renumbering,
@@ -53,7 +54,7 @@ from trueline.checks._label_contradictions import (
     label_out_of_range,
     renumbered_classes,
 )
-from trueline.checks._label_margins import MOST_DISAGREEMENT, Stretch, Visits, log10_binomial_tail, suspicion, training_visits
+from trueline.checks._label_margins import MOST_DISAGREEMENT, Stretch, Visits, suspicion, training_visits
 from trueline.checks._sample_places import place_of_samples
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Location

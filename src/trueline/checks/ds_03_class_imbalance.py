@@ -35,8 +35,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from trueline.checks._binomial import log10_binomial_tail
 from trueline.checks._class_counts import ClassCounts, Recall, class_counts, recall
-from trueline.checks._label_margins import log10_binomial_tail
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding
 from trueline.store import Run

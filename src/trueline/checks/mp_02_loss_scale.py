@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import math
 
+from trueline.checks._binomial import log10_binomial_tail
 from trueline.checks._event_order import EventOrder
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding, TensorStat
@@ -124,7 +125,7 @@ def _left_out(run: Run) -> Finding | None:
     first = skipped.index(False) if False in skipped else len(skipped)
     later = skipped[first:]
     count = sum(later)
-    often = len(later) > 0 and count > _TOO_MANY * len(later) and _binomial_tail(count, len(later), _TOLERATED) < 1e-3
+    often = len(later) > 0 and count > _TOO_MANY * len(later) and log10_binomial_tail(count, len(later), _TOLERATED) < -3
     if not floor and not often and first <= _HALVINGS:
         return None
     scales = run.events_of("scale")
@@ -154,15 +155,6 @@ def _left_out(run: Run) -> Finding | None:
         "the operation that is not finite by itself and compute it in float32.",
         limits="More than a fifth of the steps left out (binomial test against a tenth, p < 0.001) would have been seen.",
     )
-
-
-def _binomial_tail(count: int, of: int, rate: float) -> float:
-    """The probability of `count` or more out of `of` at this rate."""
-    logs = [
-        math.lgamma(of + 1) - math.lgamma(k + 1) - math.lgamma(of - k + 1) + k * math.log(rate) + (of - k) * math.log1p(-rate)
-        for k in range(count, of + 1)
-    ]
-    return math.fsum(map(math.exp, logs))
 
 
 def _lost_share(stat: TensorStat, zeros_at_first: float) -> float:

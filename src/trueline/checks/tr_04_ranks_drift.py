@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from trueline.checks._drift_causes import Cause, cause_of_drift
 from trueline.checks._gradient_sum import undivided_sum
-from trueline.checks._ranks import Ranks
+from trueline.checks._ranks import Ranks, unrecorded_ranks
 from trueline.checks._shards import have_shards
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding
@@ -57,11 +57,12 @@ RANK = 26
 
 def conclude(run: Run) -> Finding:
     if len(run.ranks) < 2:
-        if run.info.world_size > 1:
-            return item.not_checked(
-                f"only one of {run.info.world_size} ranks was recorded. Start all of them recorded: trueline run torchrun …"
-            )
-        return item.not_applicable("One process trains: there are no ranks to drift apart.")
+        missing = unrecorded_ranks(run)
+        return (
+            item.not_applicable("One process trains: there are no ranks to drift apart.")
+            if missing is None
+            else item.not_checked(missing)
+        )
     ranks = Ranks(run)
     try:
         return _conclude(ranks)

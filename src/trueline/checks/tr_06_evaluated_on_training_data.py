@@ -42,8 +42,9 @@ from __future__ import annotations
 import math
 import re
 
+from trueline.checks._binomial import log10_binomial_tail
 from trueline.checks._evaluation_sets import EvaluationPass, EvaluationSet, EvaluationSets
-from trueline.checks._shared_samples import Repetition, chance_of_equal, log10_binomial_tail, repetition
+from trueline.checks._shared_samples import Repetition, chance_of_equal, repetition
 from trueline.checks.base import Item
 from trueline.model import Batch, Evidence, Finding, Location
 from trueline.store import Run

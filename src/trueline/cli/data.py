@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from trueline.cli.verdict import FAILED, NOTHING_FOUND, PROBLEM_FOUND, STANDARD_OUTPUT, check_json_target
+from trueline.cli.verdict import FAILED, NOTHING_FOUND, PROBLEM_FOUND, STANDARD_OUTPUT, check_json_target, write_document
 from trueline.errors import TruelineError
 from trueline.model import Conclusion, Diagnosis, Finding, Verdict
 from trueline.report.console import output_console
@@ -88,7 +87,7 @@ def command(
     ]
     diagnosis = Diagnosis(path, _verdict_of(findings), findings, schema="trueline.data/1")
     if json_target is not None:
-        _write(data_json(diagnosis, summaries), json_target)
+        write_document(data_json(diagnosis, summaries), json_target)
     if json_target != STANDARD_OUTPUT:
         print_data_report(output_console(), diagnosis, summaries, verbose=verbose)
         if manifest_target is not None:
@@ -163,14 +162,3 @@ def _manifest_of(root: Path) -> Manifest:
                 advance(min(1.0, read / total), 0)
 
         return manifest.make(root, count)
-
-
-def _write(document: bytes, target: str) -> None:
-    if target == STANDARD_OUTPUT:
-        sys.stdout.write(document.decode())
-        sys.stdout.flush()
-        return
-    try:
-        Path(target).write_bytes(document)
-    except OSError as problem:
-        raise TruelineError(f"The findings cannot be written to {target} ({problem.strerror}). Give another file.") from problem

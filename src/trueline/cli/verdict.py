@@ -88,7 +88,11 @@ def _checked(run: Run, run_again: Callable[[], object] | None) -> Diagnosis:
 def _write_json(diagnosis: Diagnosis, info: RunInfo, target: str | None) -> None:
     if target is None:
         return
-    document = diagnosis_json(diagnosis, info)
+    write_document(diagnosis_json(diagnosis, info), target)
+
+
+def write_document(document: bytes, target: str) -> None:
+    """Write JSON to a file, or to standard output."""
     if target == STANDARD_OUTPUT:
         sys.stdout.write(document.decode())
         sys.stdout.flush()
