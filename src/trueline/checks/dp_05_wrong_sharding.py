@@ -41,6 +41,7 @@ that is the same on all ranks: sorted files, one seed. In an IterableDataset, di
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 
 from trueline.checks._ranks import WRAPPER, Ranks, unrecorded_ranks
 from trueline.checks._shards import SAMPLER, Sharding, shardings
@@ -67,17 +68,11 @@ def conclude(run: Run) -> Finding:
     if workers is not None:
         return workers
     if len(run.ranks) < 2:
-        missing = unrecorded_ranks(run)
-        return (
-            item.not_applicable("One process trains, and no stream is divided between workers.")
-            if missing is None
-            else item.not_checked(missing)
-        )
-    ranks = Ranks(run)
-    try:
+        if (missing := unrecorded_ranks(run)) is not None:
+            return item.not_checked(missing)
+        return item.not_applicable("One process trains, and no stream is divided between workers.")
+    with closing(Ranks(run)) as ranks:
         return _conclude(ranks)
-    finally:
-        ranks.close()
 
 
 def _conclude(ranks: Ranks) -> Finding:

@@ -41,6 +41,8 @@ is trained to it; do the same on every rank between backward and step.
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from trueline.checks._drift_causes import Cause, cause_of_drift
 from trueline.checks._gradient_sum import undivided_sum
 from trueline.checks._ranks import Ranks, unrecorded_ranks
@@ -57,17 +59,11 @@ RANK = 26
 
 def conclude(run: Run) -> Finding:
     if len(run.ranks) < 2:
-        missing = unrecorded_ranks(run)
-        return (
-            item.not_applicable("One process trains: there are no ranks to drift apart.")
-            if missing is None
-            else item.not_checked(missing)
-        )
-    ranks = Ranks(run)
-    try:
+        if (missing := unrecorded_ranks(run)) is not None:
+            return item.not_checked(missing)
+        return item.not_applicable("One process trains: there are no ranks to drift apart.")
+    with closing(Ranks(run)) as ranks:
         return _conclude(ranks)
-    finally:
-        ranks.close()
 
 
 def _conclude(ranks: Ranks) -> Finding:

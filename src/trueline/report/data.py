@@ -14,7 +14,7 @@ from rich.text import Text
 from trueline.datasets.summary import FieldSummary, LabelSummary, TableSummary
 from trueline.model import Diagnosis
 from trueline.report.json import diagnosis_json
-from trueline.report.terminal import _checklist, _details, _verdict
+from trueline.report.terminal import checklist_table, details_of, verdict_panel
 from trueline.report.words import many, number, percent
 
 _MOST_FIELDS = 40
@@ -26,13 +26,13 @@ def print_data_report(console: Console, diagnosis: Diagnosis, tables: list[Table
     for table in tables:
         _print_table(console, table, every=verbose)
         console.print()
-    console.print(_verdict(diagnosis))
+    console.print(verdict_panel(diagnosis))
     console.print()
-    console.print(_checklist(diagnosis))
+    console.print(checklist_table(diagnosis))
     if verbose:
         for finding in diagnosis.checklist:
             console.print()
-            console.print(_details(finding))
+            console.print(details_of(finding))
     else:
         console.print()
         console.print(Text(f" Evidence and limits: trueline data {diagnosis.run} -v", style="dim"), soft_wrap=True)

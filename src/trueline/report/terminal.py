@@ -23,14 +23,14 @@ _BAR_WIDTH = 40
 
 def print_report(console: Console, diagnosis: Diagnosis, run: Run, *, verbose: bool = False) -> None:
     """Write the report. Without `verbose` it fits on a screen and says how to see more."""
-    console.print(_verdict(diagnosis))
+    console.print(verdict_panel(diagnosis))
     console.print(_recording_line(run))
     console.print()
-    console.print(_checklist(diagnosis))
+    console.print(checklist_table(diagnosis))
     if verbose:
         for finding in diagnosis.checklist:
             console.print()
-            console.print(_details(finding))
+            console.print(details_of(finding))
     else:
         console.print()
         console.print(Text(f" Evidence and limits: trueline check {diagnosis.run} -v", style="dim"), soft_wrap=True)
@@ -38,7 +38,7 @@ def print_report(console: Console, diagnosis: Diagnosis, run: Run, *, verbose: b
             console.print(Text(f" About this fault:    trueline explain {diagnosis.verdict.cause}", style="dim"))
 
 
-def _verdict(diagnosis: Diagnosis) -> Panel:
+def verdict_panel(diagnosis: Diagnosis) -> Panel:
     cause = next((finding for finding in diagnosis.checklist if finding.id == diagnosis.verdict.cause), None)
     if cause is not None:
         title = Text(f"Problem found: {cause.id} {cause.title}", style="bold red")
@@ -121,7 +121,7 @@ def how_it_ended(info: RunInfo) -> str | None:
     return None
 
 
-def _checklist(diagnosis: Diagnosis) -> Table:
+def checklist_table(diagnosis: Diagnosis) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=True, padding=(0, 1), collapse_padding=True)
     table.add_column("item", no_wrap=True)
     table.add_column("conclusion", no_wrap=True)
@@ -140,7 +140,7 @@ def _checklist(diagnosis: Diagnosis) -> Table:
     return table
 
 
-def _details(finding: Finding) -> RenderableType:
+def details_of(finding: Finding) -> RenderableType:
     """Everything a finding holds."""
     mark, words, style = MARKS[finding.conclusion]
     heading = Text(f"{mark} {finding.id} ", style=style)
