@@ -16,6 +16,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.fields import FieldLook, is_readable_float, nonfinite
+from trueline.adapters.pytorch.known_samples import KnownSamples, known_samples_of
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.samples import SampleKeeper
 from trueline.adapters.pytorch.tensors import dtype_name, is_plain
@@ -67,6 +68,8 @@ class _Layout:
         self.target = next((place for place in sized if fields[place][0] == name), None)
         self.inputs = [place for place in sized if place != self.target and fields[place][1].is_cpu]
         self.floats = [place for place, (_, tensor) in enumerate(fields) if is_readable_float(tensor)]
+        self.read = sorted({*self.inputs, *self.floats})
+        self.whole_numbers = self.target is None or not fields[self.target][1].is_floating_point()
 
     def fits(self, fields: list[tuple[str, Tensor]]) -> bool:
         return self._fields == [(name, tensor.shape, tensor.dtype, tensor.device) for name, tensor in fields]
@@ -82,7 +85,9 @@ class BatchWatch(Watch):
         self._built: ByIdentity = ByIdentity()
         self._loaders = 0
         self._epochs: dict[int, int] = {}
+        # By iterator: the loader's number, the epoch, the position in it, and the places of the next batch in the dataset.
         self._sources: ByIdentity = ByIdentity()
+        self._known: dict[int, KnownSamples | None] = {}
         self._layouts: dict[int | None, _Layout] = {}
         self._fetched: deque[list[Any]] = deque(maxlen=_PREFETCHED)
         self._by_address: OrderedDict[int, tuple[weakref.ref[Tensor], list[Any]]] = OrderedDict()
@@ -102,6 +107,7 @@ class BatchWatch(Watch):
         patches.replace(DataLoader, "__init__", self._watched_construction())
         patches.replace(DataLoader, "__iter__", self._watched_iter())
         patches.replace(_BaseDataLoaderIter, "__next__", self._watched_next())
+        patches.replace(_BaseDataLoaderIter, "_next_index", self._watched_next_index())
 
     def _watched_construction(self) -> Any:
         original: Any = DataLoader.__init__
@@ -136,8 +142,9 @@ class BatchWatch(Watch):
             number = self._loader_ids[loader] = self._loaders
             settings = {**_loader_settings(loader), "dataset_object": self._dataset_number(loader.dataset)}
             self.recorder.row("loader", _loader_row(number, loader, self._built.get(loader), settings))
+            self._known[number] = known_samples_of(loader, iterator)
         self._epochs[number] = self._epochs.get(number, -1) + 1
-        self._sources[iterator] = [number, self._epochs[number], 0]
+        self._sources[iterator] = [number, self._epochs[number], 0, None]
 
     def _dataset_number(self, dataset: Any) -> int:
         """Tells loaders of one dataset, or of parts of one, from loaders of several."""
@@ -168,16 +175,29 @@ class BatchWatch(Watch):
 
         return __next__
 
+    def _watched_next_index(self) -> Any:
+        original: Any = _BaseDataLoaderIter._next_index
+        watch = self
+
+        def _next_index(iterator: Any) -> Any:
+            index = original(iterator)
+            source = watch._sources.get(iterator)
+            if source is not None:
+                source[3] = index
+            return index
+
+        return _next_index
+
     @guarded
     def _batch_fetched(self, iterator: Any, batch: Any, wait: float) -> None:
         self.recorder.wait += wait
         source = self._sources.get(iterator)
         if source is None:
             return
-        number, epoch, position = source
+        number, epoch, position, index = source
         source[2] += 1
         fields = _fields_of(batch)
-        row = self._row(number, epoch, position, wait, fields, batch)
+        row = self._row(number, epoch, position, wait, fields, batch, index)
         if row is not None:
             tensors = [tensor for _, tensor in fields if is_plain(tensor)]
             self._fetched.append(row)
@@ -199,6 +219,7 @@ class BatchWatch(Watch):
         wait: float,
         fields: list[tuple[str, Tensor]],
         source: Any = None,
+        index: Any = None,
     ) -> list[Any] | None:
         recorder = self.recorder
         layout = self._layouts.get(loader)
@@ -209,12 +230,17 @@ class BatchWatch(Watch):
         size = layout.size
         if size is None:
             return None
-        arrays = [_array(fields[place][1]) for place in layout.inputs]
-        prints = fingerprints(arrays) if arrays and size else b""
-        targets, kind = _targets_of(fields[layout.target][1]) if layout.target is not None else (None, None)
+        known = self._known.get(loader) if loader is not None and described is None else None
+        recalled = known.recall(index) if known is not None else None
+        if recalled is not None:
+            prints, targets, kind, missing = recalled[0], recalled[1] or None, "class" if recalled[1] else None, None
+        else:
+            prints, targets, kind, missing = _read(layout, fields)
+            if known is not None and missing is None and kind in (None, "class") and layout.whole_numbers:
+                known.learn(index, prints, targets or b"")
         row: list[Any] = [
             recorder.next_seq(), recorder.step, loader, epoch, position, wait, size, prints, targets, kind, described,
-            nonfinite(fields, layout.floats),
+            missing,
         ]  # fmt: skip
         recorder.row("batch", row)
         inputs = [fields[place][1] for place in layout.inputs]
@@ -338,6 +364,15 @@ def _target_field(fields: list[tuple[str, Tensor]]) -> str | None:
     return name if tensor.numel() == tensor.shape[0] or tensor.dim() < fields[0][1].dim() else None
 
 
+def _read(layout: _Layout, fields: list[tuple[str, Tensor]]) -> tuple[bytes, bytes | None, str | None, str | None]:
+    """The fingerprints of a batch, its targets and their kind, and what is missing in it."""
+    arrays = {place: _array(fields[place][1]) for place in layout.read}
+    prints = fingerprints([arrays[place] for place in layout.inputs]) if layout.inputs and layout.size else b""
+    targets, kind = _targets_of(fields[layout.target][1]) if layout.target is not None else (None, None)
+    missing = [part for place in layout.floats if (part := nonfinite(*fields[place], arrays[place])) is not None]
+    return prints, targets, kind, to_json(missing) if missing else None
+
+
 def _targets_of(target: Tensor) -> tuple[bytes | None, str | None]:
     """One number per sample, when the targets are that simple."""
     try:
@@ -358,4 +393,4 @@ def _array(tensor: Tensor) -> Any:
     except (TypeError, RuntimeError):
         # Part of a graph, or a dtype that numpy does not know: its bytes tell samples apart just as well.
         values = tensor.detach().resolve_conj().resolve_neg().contiguous()
-        return values.reshape(values.shape[0], -1).view(torch.uint8).numpy()
+        return values.reshape(values.shape[0] if values.dim() else 1, -1).view(torch.uint8).numpy()

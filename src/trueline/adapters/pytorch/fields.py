@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trueline.adapters.base import Watch
@@ -82,23 +85,20 @@ def is_readable_float(tensor: Tensor) -> bool:
     return tensor.is_cpu and is_plain(tensor) and tensor.dtype in {torch.float32, torch.float64, torch.float16}
 
 
-def nonfinite(fields: list[tuple[str, Tensor]], places: list[int]) -> str | None:
-    """The fields with NaN or infinite values. A dot product with itself tells at once that there are none."""
-    found = []
-    for place in places:
-        name, tensor = fields[place]
-        values = tensor.detach()
-        flat = values.reshape(-1)
-        array = flat.numpy()
-        if array.dtype != np.float16:
-            square = float(array.dot(array)) if array.size <= _SMALL_ARRAY else float(torch.dot(flat, flat))
-            if square - square == 0.0:
-                continue
-        finite = np.isfinite(array)
-        if finite.all():
-            continue
-        nan = int(np.isnan(array).sum())
-        rows = finite.reshape(values.shape[0] if values.dim() else 1, -1)
-        samples = int((~rows.all(axis=1)).sum())
-        found.append({"field": name, "nan": nan, "inf": int(array.size - finite.sum()) - nan, "samples": samples})
-    return to_json(found) if found else None
+def nonfinite(name: str, tensor: Tensor, array: NDArray[Any]) -> dict[str, Any] | None:
+    """How much of a field is NaN or infinite, if anything; `array` are its values if its dtype says so."""
+    if array.dtype.kind != "f":
+        array = tensor.detach().numpy()
+    flat = array.reshape(-1)
+    if array.dtype != np.float16:
+        # A dot product with itself tells at once that there is nothing; of much data torch's is quicker.
+        square = flat.dot(flat) if flat.size <= _SMALL_ARRAY else torch.dot(*[torch.from_numpy(flat)] * 2).item()
+        if square - square == 0.0:
+            return None
+    finite = np.isfinite(array)
+    if finite.all():
+        return None
+    nan = int(np.isnan(array).sum())
+    rows = finite.reshape(array.shape[0] if array.ndim else 1, -1)
+    samples = int((~rows.all(axis=1)).sum())
+    return {"field": name, "nan": nan, "inf": int(array.size - finite.sum()) - nan, "samples": samples}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -61,7 +62,7 @@ class LossWatch(Watch):
             if self.recorder.sampled or self._batches.lacks_targets:
                 self._called(kind, signature, args, kwargs, value)
             evaluating = self._batches.evaluating or not torch.is_grad_enabled()
-            if scored:
+            if scored and perf_counter() >= self._scores.due:
                 given, target = args[:2] if len(args) > 1 else (args[0] if args else kwargs.get("input"), kwargs.get("target"))
                 self._scores.at_loss(kind, given, target, training=not evaluating)
             if evaluating:

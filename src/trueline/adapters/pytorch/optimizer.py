@@ -124,8 +124,7 @@ class OptimizerWatch(Watch):
             if not left:
                 state.cleared = True
             elif measured:
-                with torch.no_grad():
-                    state.cleared = bool(norm_of(left) == 0.0)
+                state.cleared = bool(norm_of(left) == 0.0)
                 if not state.cleared:
                     carried.append(state.id)
         return carried
@@ -169,9 +168,8 @@ class OptimizerWatch(Watch):
         tensors = [tensor for group in optimizer.param_groups for tensor in group["params"]]
         if len(tensors) != len(state.tensors):
             self._register_parameters(optimizer, state)
-        gradients = [tensor.grad for tensor in tensors if tensor.grad is not None]
-        with torch.no_grad():
-            norm = norm_of(gradients)
+        gradients = [gradient for tensor in tensors if (gradient := tensor.grad) is not None]
+        norm = norm_of(gradients)
         state.pending = {
             "grad_norm": norm,
             "cleared": state.cleared if state.steps > 1 else None,

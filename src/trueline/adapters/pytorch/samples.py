@@ -77,11 +77,12 @@ class SampleKeeper:
         for row in {self._seq % size, (self._seq * 7 + 3) % size}:
             self._example(row, int(labels[row]))
         # Those that are known already are followed, whatever is thought of them now.
-        known = self._candidates
-        for row in range(size):
-            candidate = known.get(self._prints[8 * row : 8 * row + 8])
-            if candidate is not None and candidate.content[0] != seq:
-                candidate.low += float(lows[row])
+        prints = self._prints
+        places = {prints[8 * row : 8 * row + 8]: row for row in range(size)}
+        for key in places.keys() & self._candidates.keys():
+            candidate = self._candidates[key]
+            if candidate.content[0] != seq:
+                candidate.low += float(lows[places[key]])
                 candidate.visits += 1
 
     def _suspect(self, row: int, label: int, low: float) -> None:

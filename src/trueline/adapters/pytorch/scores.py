@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,24 +11,44 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trueline.adapters.base import Watch, guarded
-from trueline.adapters.pytorch.data import BatchWatch
+from trueline.adapters.pytorch.data import BatchWatch, Current
 from trueline.adapters.pytorch.tensors import is_plain
 from trueline.record import Recorder
 
-# Of the run's time so far, after a first allowance in seconds.
-_SHARE = 0.01
-_ALLOWANCE = 0.05
+# Of the run's time so far, after a first allowance in seconds. Twice as much is lost: what is done between the operations of
+# a short step makes those slower that come after it.
+_SHARE = 0.005
+_ALLOWANCE = 0.02
 _OVER_CLASSES = {"cross_entropy", "nll_loss", "multi_margin_loss"}
 _BINARY = {"binary_cross_entropy_with_logits", "binary_cross_entropy"}
 SCORED = _OVER_CLASSES | _BINARY
 _MOST_CLASSES = 20_000
-# Scores of at most this many values are put aside and judged together, so many batches at once; every so many is judged at
+# Scores of at most this many values are put aside and judged together, so many batches at a time; every so many is judged at
 # once, while its content can still be kept for the review sheet.
 _PUT_OFF = 8192
 _AT_ONCE = 64
-_LOOKED_AT = 8
+_LOOKED_AT = 32
 # Probabilities are turned into logits, which are infinite at 0 and 1.
 _CLOSEST = 1e-6
+
+
+class _Waiting(NamedTuple):
+    """Scores to be judged later. The script may change both tensors in place until then, which their versions tell."""
+
+    seq: int
+    step: int
+    batch: int
+    size: int
+    training: bool
+    kind: str
+    scores: Tensor
+    scores_version: int
+    labels: Tensor
+    labels_version: int
+
+    @property
+    def is_unchanged(self) -> bool:
+        return self.scores._version == self.scores_version and self.labels._version == self.labels_version
 
 
 class ScoreWatch(Watch):
@@ -39,112 +59,99 @@ class ScoreWatch(Watch):
         self._batches = batches
         self._started = perf_counter()
         self._spent = 0.0
+        # When the next batch can be afforded: asked before everything else, in every step.
+        self.due = self._started
         self._last: tuple[int, bool] | None = None
         self._binary_loss: str | None = None
         self._count = -1
-        self._waiting: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+        self._waiting: list[_Waiting] = []
 
-    @property
-    def _affordable(self) -> bool:
-        return self._spent <= _ALLOWANCE + _SHARE * (perf_counter() - self._started)
+    def _account(self, started: float) -> None:
+        self._spent += perf_counter() - started
+        self.due = self._started + (self._spent - _ALLOWANCE) / _SHARE
 
     @guarded
     def at_loss(self, kind: str, scores: Any, target: Any, *, training: bool) -> None:
-        """A loss compares the scores of the current batch with their targets."""
-        row = self._batches.current
-        if row is None or not self._affordable or not isinstance(scores, Tensor) or not isinstance(target, Tensor):
+        """A loss compares the scores of the current batch with their targets, and it is time to look at them."""
+        started = perf_counter()
+        current = self._batches.current
+        if current is None or not isinstance(scores, Tensor) or not isinstance(target, Tensor):
             return
         if kind in _BINARY:
             self._binary_loss = kind
-        started = perf_counter()
-        self._keep(row.seq, row.size, kind, scores, target, training=training)
-        self._spent += perf_counter() - started
+        if target.numel() == current.size and target.is_cpu and not (kind in _OVER_CLASSES and target.is_floating_point()):
+            self._keep(current, kind, scores, target, training=training)
+        self._account(started)
 
     @guarded
     def at_output(self, output: Tensor) -> None:
         """A model gave this output outside of training; its batch may have come with targets."""
-        row = self._batches.current
-        if row is None or row.classes is None or not self._affordable:
-            return
         started = perf_counter()
-        labels = np.frombuffer(row.classes, "<f8")
-        if output.dim() == 2 and output.shape[1] > 1:
-            self._keep_judged(row.seq, row.size, "cross_entropy", output, labels, training=False)
-        elif output.numel() == row.size and self._binary_loss is not None:
-            self._keep_judged(row.seq, row.size, self._binary_loss, output, labels, training=False)
-        self._spent += perf_counter() - started
+        current = self._batches.current
+        if current is None or current.classes is None or started < self.due:
+            return
+        kind = "cross_entropy" if output.dim() == 2 and output.shape[1] > 1 else self._binary_loss
+        if kind is not None and (kind in _OVER_CLASSES or output.numel() == current.size):
+            labels = torch.from_numpy(np.frombuffer(current.classes, "<f8").copy())
+            self._keep(current, kind, output, labels, training=False)
+        self._account(started)
 
-    def _keep(self, batch: int, size: int, kind: str, scores: Tensor, target: Tensor, *, training: bool) -> None:
-        if not is_plain(target) or not target.is_cpu or target.numel() != size:
+    def _keep(self, current: Current, kind: str, scores: Tensor, labels: Tensor, *, training: bool) -> None:
+        if self._last == (current.seq, training) or not scores.is_cpu or not scores.is_floating_point():
             return
-        if kind in _OVER_CLASSES and target.is_floating_point():
-            return
-        with torch._C.DisableTorchFunction():
-            self._keep_judged(batch, size, kind, scores, target.detach().reshape(-1).numpy(), training=training)
-
-    def _keep_judged(self, batch: int, size: int, kind: str, scores: Tensor, labels: NDArray[Any], *, training: bool) -> None:
-        if self._last == (batch, training) or not is_plain(scores) or not scores.is_cpu or not scores.is_floating_point():
-            return
-        with torch._C.DisableTorchFunction():
-            values: NDArray[Any] = scores.detach().float().numpy()
-        self._last = (batch, training)
         recorder = self.recorder
+        self._last = (current.seq, training)
         self._count += 1
-        if values.size <= _PUT_OFF and self._count % _LOOKED_AT and len(values) == size == len(labels):
-            # Between the small operations of a short step a copy is all that can be afforded: many are judged at once.
-            key = (kind, values.shape[1:], labels.dtype.str)
-            self._waiting.setdefault(key, []).append(
-                (recorder.next_seq(), recorder.step, batch, training, values.copy(), labels.copy())
-            )
-            if len(self._waiting[key]) >= _AT_ONCE:
-                self._judge_waiting(key)
+        with torch._C.DisableTorchFunction():
+            values, classes = scores.detach(), labels.detach()
+        one = _Waiting(
+            recorder.next_seq(), recorder.step, current.seq, current.size, training, kind, values, values._version, classes,
+            classes._version,
+        )  # fmt: skip
+        if self._count % _LOOKED_AT == 0 or values.numel() > _PUT_OFF:
+            margins = self._judge([one])
+            if training and margins is not None:
+                self._batches.samples.scored(current.seq, classes.reshape(-1).numpy(), margins)
             return
-        judged = _judged(kind, values, labels, size)
-        if judged is not None:
-            if training:
-                self._batches.samples.scored(batch, labels, judged[0])
-            self._row(recorder.next_seq(), recorder.step, batch, training, labels, *judged)
+        # Between the small operations of a short step everything is cold in the caches: many are judged at once.
+        self._waiting.append(one)
+        if len(self._waiting) >= _AT_ONCE:
+            self._judge_waiting()
 
-    def _judge_waiting(self, key: tuple[Any, ...]) -> None:
-        waiting = self._waiting.pop(key)
-        values = np.concatenate([entry[4] for entry in waiting])
-        labels = np.concatenate([entry[5] for entry in waiting])
-        judged = _judged(key[0], values, labels, len(labels))
+    def _judge_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        alike: dict[tuple[Any, ...], list[_Waiting]] = {}
+        for one in waiting:
+            if one.is_unchanged:
+                alike.setdefault((one.kind, one.scores.shape[1:], one.labels.dtype), []).append(one)
+        for group in alike.values():
+            if self._judge(group) is None:
+                # One label that is out of range must not cost the others.
+                for one in group:
+                    self._judge([one])
+
+    def _judge(self, alike: list[_Waiting]) -> NDArray[Any] | None:
+        """Record the margins of batches that fit together; None when they cannot be judged."""
+        if not all(is_plain(one.scores) and is_plain(one.labels) for one in alike):
+            return None
+        with torch._C.DisableTorchFunction():
+            scores: NDArray[Any] = torch.cat([one.scores for one in alike]).float().numpy()
+            labels: NDArray[Any] = torch.cat([one.labels.reshape(-1) for one in alike]).numpy()
+        judged = _judged(alike[0].kind, scores, labels, sum(one.size for one in alike))
         if judged is None:
-            # One label that is out of range must not cost the others.
-            for seq, step, batch, training, own, own_labels in waiting:
-                single = _judged(key[0], own, own_labels, len(own_labels))
-                if single is not None:
-                    self._row(seq, step, batch, training, own_labels, *single)
-            return
+            return None
+        columns = [labels.astype("<i4").tobytes(), judged[0].astype("<f4").tobytes(), judged[1].astype("<i4").tobytes()]
         start = 0
-        for seq, step, batch, training, _, own_labels in waiting:
-            part = slice(start, start + len(own_labels))
-            start += len(own_labels)
-            self._row(seq, step, batch, training, own_labels, judged[0][part], judged[1][part])
+        for one in alike:
+            part = slice(4 * start, 4 * (start + one.size))
+            start += one.size
+            values = [column[part] for column in columns]
+            self.recorder.row("score", (one.seq, one.step, one.batch, int(one.training), *values))
+        return judged[0]
 
     def finish(self) -> None:
         """Judge what was put off."""
-        for key in list(self._waiting):
-            self._judge_waiting(key)
-
-    def _row(
-        self,
-        seq: int,
-        step: int,
-        batch: int,
-        training: bool,  # noqa: FBT001 - the columns of the table
-        labels: NDArray[Any],
-        margins: NDArray[Any],
-        predicted: NDArray[Any],
-    ) -> None:
-        self.recorder.row(
-            "score",
-            (
-                seq, step, batch, int(training), labels.astype("<i4").tobytes(), margins.astype("<f4").tobytes(),
-                predicted.astype("<i4").tobytes(),
-            ),
-        )  # fmt: skip
+        self._judge_waiting()
 
 
 def _judged(kind: str, scores: NDArray[Any], labels: NDArray[Any], size: int) -> tuple[NDArray[Any], NDArray[Any]] | None:

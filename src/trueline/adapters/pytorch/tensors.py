@@ -202,7 +202,7 @@ def evenly_drawn(tensor: Tensor, most: int) -> Tensor:
 
 def number(tensor: Tensor) -> Any:
     """The value of a one-element tensor: at once on the CPU, else a detached tensor to be read a step later."""
-    if tensor.device.type == "cpu":
+    if tensor.is_cpu:
         return float(tensor.item())
     return tensor.detach().clone()
 
@@ -218,11 +218,12 @@ def norm_of(gradients: list[Tensor]) -> Any:
     if SMALLEST_SQUARE < square < math.inf:
         return math.sqrt(square)
     # Too large or too small for squares in float32, or not finite at all.
-    return math.hypot(*[float(torch.linalg.vector_norm(gradient, dtype=torch.float64)) for gradient in gradients])
+    with torch.no_grad():
+        return math.hypot(*[float(torch.linalg.vector_norm(gradient, dtype=torch.float64)) for gradient in gradients])
 
 
 def _square_sum(gradients: list[Tensor]) -> float:
-    """Raises for tensors that are not dense or not on the CPU. Small ones go through numpy, whose calls cost least."""
+    """Raises for tensors that are not dense, not on the CPU, or in a graph. Small ones through numpy, whose calls cost least."""
     square = 0.0
     for gradient in gradients:
         if gradient.numel() <= _SMALL_ARRAY:
@@ -230,7 +231,7 @@ def _square_sum(gradients: list[Tensor]) -> float:
             if values.dtype.kind != "f":
                 raise TypeError
             square += float(values.dot(values))
-        elif gradient.is_cpu:
+        elif gradient.is_cpu and not gradient.requires_grad:
             flat = gradient.view(-1)
             square += float(torch.dot(flat, flat))
         else:
@@ -238,6 +239,7 @@ def _square_sum(gradients: list[Tensor]) -> float:
     return square
 
 
+@torch.no_grad()
 def _norm_of_any(gradients: list[Tensor]) -> Any:
     """Sparse gradients are left out; those on a device are not waited for."""
     dense = [gradient for gradient in gradients if is_plain(gradient)]
