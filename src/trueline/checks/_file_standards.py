@@ -16,6 +16,8 @@ _SINGLE = (".md5", ".sha1", ".sha256", ".sha512")
 _BY_LENGTH = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
 _GNU = re.compile(r"^\\?([0-9a-fA-F]{32,128})\s+[* ]?(.+)$")
 _BSD = re.compile(r"^\w+ \((.+)\) = ([0-9a-fA-F]{32,128})$")
+_NAMES = ("path", "name", "file", "filename")
+_SIZES = ("size", "bytes", "length")
 _MOST_BYTES = 16 << 20
 # Files of the extracted archives, whose content is the same everywhere (MD5, as torchvision checks them).
 _PUBLISHED = {
@@ -72,7 +74,7 @@ def _entries(path: Path) -> dict[str, Standard]:
         try:
             files = read_manifest(path).files
         except TruelineError:
-            return {}
+            return _of_other_json(path)
         return {entry.path: Standard("md5", entry.md5.lower(), path.name, entry.size) for entry in files}
     found = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -80,6 +82,30 @@ def _entries(path: Path) -> dict[str, Standard]:
         pair = (gnu[2], gnu[1]) if gnu else (bsd[1], bsd[2]) if bsd else None
         if pair is not None and len(pair[1]) in _BY_LENGTH:
             found[pair[0].removeprefix("./")] = Standard(_BY_LENGTH[len(pair[1])], pair[1].lower(), path.name)
+    return found
+
+
+def _of_other_json(path: Path) -> dict[str, Standard]:
+    """Checksums as people write them: by file name, alone or beside a size, or a list of such entries with their names."""
+    try:
+        content = msgspec.json.decode(path.read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return {}
+    if isinstance(content, dict) and isinstance(content.get("files"), dict | list):
+        content = content["files"]
+    if isinstance(content, list):
+        named = [entry for entry in content if isinstance(entry, dict)]
+        content = {next((entry[key] for key in _NAMES if isinstance(entry.get(key), str)), ""): entry for entry in named}
+    if not isinstance(content, dict):
+        return {}
+    found = {}
+    for name, entry in content.items():
+        values = list(entry.values()) if isinstance(entry, dict) else [entry]
+        sums = [value for value in values if isinstance(value, str) and re.fullmatch(r"[0-9a-fA-F]+", value)]
+        checksum = next((value for value in sums if len(value) in _BY_LENGTH), None)
+        size = next((entry[key] for key in _SIZES if isinstance(entry.get(key), int)), None) if isinstance(entry, dict) else None
+        if checksum is not None:
+            found[str(name)] = Standard(_BY_LENGTH[len(checksum)], checksum.lower(), path.name, size)
     return found
 
 

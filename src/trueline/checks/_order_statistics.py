@@ -20,13 +20,18 @@ _MOST_LABELS = 20_000
 # Windows of fewer samples hold too few of a class for their counts to say anything.
 _SMALLEST_WINDOW = 16
 
+# With so many classes or more, and this share of samples in the place that sorting gives them, labels are nearly sorted.
+_FEWEST_SORTED = 3
+_IN_PLACE = 0.9
+
 
 class LabelOrder(msgspec.Struct, frozen=True):
     """How unevenly class labels are spread over windows of consecutive samples.
 
     `ratio` is the chi-square statistic of the label counts per window over its mean under permutation (1: as random as it
     gets), `p` the chance of a statistic as large. `stretches` counts stretches of equal labels: as many as there are
-    `classes` when the samples are sorted.
+    `classes` when the samples are sorted. `in_place` is the share of samples that stand where they would if the samples
+    were sorted (classes in the order of their median places).
     """
 
     ratio: float
@@ -36,10 +41,16 @@ class LabelOrder(msgspec.Struct, frozen=True):
     samples: int
     classes: int
     stretches: int
+    in_place: float
 
     @property
     def is_sorted(self) -> bool:
         return self.stretches <= 2 * self.classes and self.stretches < 0.1 * self.samples
+
+    @property
+    def is_nearly_sorted(self) -> bool:
+        """Sorted, or mixed only where one class ends and the next begins, as a small shuffle buffer leaves it."""
+        return self.is_sorted or (self.classes >= _FEWEST_SORTED and self.in_place >= _IN_PLACE)
 
 
 def label_order(labels: NDArray[np.float64], batch_sizes: Sequence[int]) -> LabelOrder | None:
@@ -63,7 +74,15 @@ def label_order(labels: NDArray[np.float64], batch_sizes: Sequence[int]) -> Labe
         return None
     stretches = 1 + int(np.count_nonzero(np.diff(codes)))
     p = _chi_square_tail(observed, mean, variance)
-    return LabelOrder(observed / mean, p, count, len(labels) / count, len(labels), len(classes), stretches)
+    in_place = _share_in_place(codes, len(classes))
+    return LabelOrder(observed / mean, p, count, len(labels) / count, len(labels), len(classes), stretches, in_place)
+
+
+def _share_in_place(codes: NDArray[np.int64], classes: int) -> float:
+    middles = [float(np.median(np.flatnonzero(codes == code))) for code in range(classes)]
+    order = np.argsort(middles)
+    ordered = np.repeat(order, np.bincount(codes, minlength=classes)[order])
+    return float(np.mean(ordered == codes))
 
 
 def _windows(batch_sizes: Sequence[int], samples: int) -> NDArray[np.int64]:

@@ -18,6 +18,7 @@ CHANCE = 1e-6
 SMALLEST_SHARE = 0.1
 # Operations by which padding is usually told from content, when they take the sequences themselves.
 _ASKS = frozenset("eq ne gt lt ge le isnan count_nonzero nonzero sign bool where masked_fill abs sum any all max argmax".split())
+_RESHAPES = frozenset("view reshape flatten squeeze unsqueeze to long float int contiguous detach".split())
 _TAKES_LENGTHS = frozenset("pack_padded_sequence nested_tensor_from_mask".split())
 
 
@@ -105,7 +106,7 @@ class Knowledge:
                 if self._is_the_input(padded, shape, dtype):
                     if name in _ASKS and self._inside_or_before(op):
                         return True
-                elif self._could_tell(padded, shape, dtype) and self._in_model(padded, op):
+                elif self._could_tell(padded, shape, dtype) and self._in_model(padded, op) and not self._is_for_loss(op):
                     return True
         return False
 
@@ -126,6 +127,13 @@ class Knowledge:
     def _in_model(self, padded: Padded, op: Op) -> bool:
         module = self.run.modules.get(op.module) if op.module is not None else None
         return module is not None and module.root == self.run.modules[padded.module].root
+
+    def _is_for_loss(self, op: Op) -> bool:
+        """Whether all that comes of a tensor, reshaped maybe, is the target of a loss, as with labels handed to the model."""
+        if "loss" in plain(op.name) or "cross_entropy" in plain(op.name):
+            return True
+        takers = self.trace.consumers.get(op.seq, [])
+        return plain(op.name) in _RESHAPES and bool(takers) and all(self._is_for_loss(taker) for taker in takers)
 
     def first_takers(self, padded: Padded) -> list[Op]:
         return [taker.op for taker in self.layers.consumers(padded.stat.shape, padded.stat.dtype, padded.module)]

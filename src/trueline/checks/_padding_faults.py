@@ -99,6 +99,28 @@ def model_fault(knowledge: Knowledge, padded: Padded) -> PaddingFault | None:
     return None
 
 
+def mask_fault(knowledge: Knowledge, padded: Padded) -> PaddingFault | None:
+    """Attention that is told to leave out the end of every sequence where all have content, and not the other."""
+    for op in knowledge.trace.ops.values():
+        ends = op.settings.get("masked_ends")
+        if ends is None or padded.steps not in shape_of(op):
+            continue
+        content, filling = ends if padded.side == "right" else reversed(ends)
+        if content < 1.0 or filling == 1.0 or padded.lengths[0] == 0:
+            continue
+        side = "first" if padded.side == "right" else "last"
+        return PaddingFault(
+            "The padding mask is inverted: attention leaves out the content of every sequence and looks at the padding.",
+            f"The {side} step of every sequence is content, and `key_padding_mask` tells `{plain(op.name)}` to leave it out in "
+            f"all of them; the other end, where {padded.rows:.0%} of the sequences have padding, in {filling:.0%}.",
+            {"masked_first": ends[0], "masked_last": ends[1]},
+            line_of(knowledge.run, op) or op.location,
+            f"True means left out: `key_padding_mask=(tokens == {padded.value:g})`, not its opposite.",
+            0.95,
+        )
+    return None
+
+
 def _last_state(knowledge: Knowledge, padded: Padded, op: Op) -> PaddingFault | None:
     shape = shape_of(op)
     if len(shape) != 3 or set(shape[:2]) != {padded.samples, padded.steps}:

@@ -87,6 +87,23 @@ def line_of_construction(run: Run, location: Location, type_name: str) -> Locati
     return None
 
 
+def line_of_parameter(run: Run, location: Location, class_name: str, name: str) -> Location | None:
+    """The one line `self.name = …` in a class of the file that holds the given line."""
+    known = _file_of(run, location)
+    classes = [] if known is None else [n for n in ast.walk(known[1]) if isinstance(n, ast.ClassDef) and n.name == class_name]
+    lines = {
+        node.lineno
+        for one in classes
+        for node in ast.walk(one)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(target, ast.Attribute) and ast.unparse(target) == f"self.{name}" for target in node.targets)
+    }
+    if known is None or len(lines) != 1:
+        return None
+    line = lines.pop()
+    return Location(location.file, line, None, "__init__", known[0][line - 1].strip())
+
+
 def times_read(run: Run, location: Location) -> int | None:
     """How often the variable that the line assigns is read before a later line writes it again; None when that is not known."""
     function = function_around(run, location)

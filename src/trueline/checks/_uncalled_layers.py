@@ -105,11 +105,14 @@ def _place_of(history: ParameterHistory, trace: Trace, module: Module, siblings:
         widths = {other.settings.get("out_features") or other.settings.get("out_channels") for other in siblings}
         width = module.settings.get("num_features") or (_shapes(history, module) or [(0,)])[0][0]
         return "the layers beside it give what it normalises" if width in widths else None
-    shape = next((weight.shape for weight in _parameters(history, module) if len(weight.shape) > 1), None)
-    if module.kind not in LEAVES:
-        matrices = [weight.shape for weight in _parameters(history, module) if len(weight.shape) > 1]
-        if matrices and matrices[0][1] == matrices[-1][0] and _joins(siblings, matrices[-1][0]):
-            return f"it takes and gives {matrices[-1][0]} features, and its neighbours are connected without it"
+    matrices = _matrices(history, [module])
+    shape = matrices[0] if matrices else None
+    if module.kind in LEAVES | {"container"} and _goes_around(history, module, siblings):
+        return (
+            f"it takes what {run_name(history, module)} takes and gives what that gives, and nothing goes around the layers there"
+        )
+    if module.kind not in LEAVES and matrices and matrices[0][1] == matrices[-1][0] and _joins(siblings, matrices[-1][0]):
+        return f"it takes and gives {matrices[-1][0]} features, and its neighbours are connected without it"
     if shape is None or module.kind not in LEAVES:
         container = run_kind(history, module)
         return "others of its kind in the same list are called" if alike and container == "ModuleList" else None
@@ -119,6 +122,26 @@ def _place_of(history: ParameterHistory, trace: Trace, module: Module, siblings:
     if module.kind in ("linear", "conv") and shape[0] == shape[1] and _joins(siblings, shape[0]):
         return f"it takes and gives {shape[0]} features, and its neighbours are connected without it"
     return None
+
+
+def _matrices(history: ParameterHistory, modules: list[Module]) -> list[tuple[int, ...]]:
+    """The shapes of their weights that have an input and an output, in the order in which they were built."""
+    return [weight.shape for module in modules for weight in _parameters(history, module) if len(weight.shape) > 1]
+
+
+def _goes_around(history: ParameterHistory, module: Module, siblings: list[Module]) -> bool:
+    """Whether it leads from the input of the block that it is part of to the output, as a shortcut does."""
+    parent = parent_of(history.run, module.id)
+    if parent is None or not history.run.modules[parent].path or history.run.modules[parent].kind == "container":
+        return False
+    own, block = _matrices(history, [module]), _matrices(history, sorted(siblings, key=lambda other: other.id))
+    return len(own) == 1 and len(block) > 1 and own[0][1] == block[0][1] != own[0][0] == block[-1][0]
+
+
+def run_name(history: ParameterHistory, module: Module) -> str:
+    """The name of the module around this one."""
+    parent = parent_of(history.run, module.id)
+    return "the model" if parent is None else history.run.modules[parent].name
 
 
 def run_kind(history: ParameterHistory, module: Module) -> str | None:

@@ -15,8 +15,9 @@ steps, and at the end.
 
 - *One object in several places*: a module with weights stands at two or more places whose names differ only in numbers
   (`layers.0`, `layers.1`; `conv1`, `conv2`), with nothing but containers in between, and in the traced forward pass one use
-  of it feeds the next, or several uses take the same input. Uses on different inputs (siamese towers, shared heads) are left
-  alone, as are embeddings, modules without weights, and one attribute that is used again and again in a loop.
+  of it feeds the next, or several uses take the same input; or it stands beside itself under names of its own (the heads of
+  a ModuleDict) and several uses take the same input. Uses on different inputs (siamese towers, shared heads) are left alone,
+  as are embeddings, modules without weights, and one attribute that is used again and again in a loop.
 - *Copies that stay copies*: separate weights of one model with equal random content before the first step and, although they
   had gradients and changed, still equal at the end.
 - *Ties lost*: an embedding and a linear layer of the same shape with equal random content before the first step, both
@@ -82,7 +83,8 @@ def _one_object_in_several_places(run: Run, trace: Trace) -> Finding | None:
     for module in run.modules.values():
         if module.same_as is not None and module.same_as in run.modules:
             first = run.modules[module.same_as]
-            if first.root == module.root and _numbered_alike(run, first, module):
+            beside = parent_of(run, first.id) == parent_of(run, module.id)
+            if first.root == module.root and (beside or _numbered_alike(run, first, module)):
                 places[first.id].append(module)
     for number, others in places.items():
         first = run.modules[number]
@@ -130,7 +132,9 @@ def _how_used(trace: Trace, first: Module, others: list[Module], weight: Paramet
     for op in trace.users_of_parameter.get(weight.id, []):
         uses[op.step, bisect_right(calls, op.seq)].append(op)
     several = [ops for ops in uses.values() if len(ops) > 1]
-    for ops in several:
+    # Layers with names of their own may be one on purpose, unless they do the same work twice.
+    numbered = all(_numbered_alike(trace.run, first, other) for other in others)
+    for ops in several if numbered else []:
         if any(one.seq in trace.ancestors(trace.sources(other)) for one, other in combinations(ops, 2)):
             return f"in one forward pass it is used {len(ops)} times, each use feeding the next"
     leaf = first.kind in ("linear", "conv")
@@ -140,7 +144,7 @@ def _how_used(trace: Trace, first: Module, others: list[Module], weight: Paramet
     parent = parent_of(trace.run, first.id)
     in_sequence = parent is not None and trace.run.modules[parent].type == "Sequential"
     beside = all(other.path.rpartition(".")[0] == first.path.rpartition(".")[0] for other in others)
-    return "a Sequential applies it again and again" if in_sequence and beside and not trace.ops else None
+    return "a Sequential applies it again and again" if numbered and in_sequence and beside and not trace.ops else None
 
 
 def _shared_finding(run: Run, first: Module, others: list[Module], how: str) -> Finding:

@@ -41,6 +41,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from trueline.checks._data_origin import where_made
 from trueline.checks._dataflow import line_of, plain
 from trueline.checks._first_layers import LOOKUPS, NORMALISING, WEIGHTED, FirstLayers
 from trueline.checks._model_inputs import ModelInputs, Pool, by_features, pooled
@@ -187,7 +188,8 @@ def _taken_by(run: Run, field: _Field) -> Evidence:
 def _line(run: Run, field: _Field) -> Location | None:
     """The source of the data, said of the layer that takes them."""
     module = run.modules.get(field.op.module) if field.op.module is not None else None
-    return None if field.location is None else field.location.of_module(module.name if module is not None else None)
+    where = where_made(run, field.location)
+    return None if where is None else where.of_module(module.name if module is not None else None)
 
 
 def _no_problem(fields: list[_Field]) -> Finding:

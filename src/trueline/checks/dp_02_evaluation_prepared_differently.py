@@ -45,6 +45,7 @@ from collections import defaultdict
 import msgspec
 
 from trueline.checks import _input_mismatch as mismatch
+from trueline.checks._data_origin import where_made
 from trueline.checks._first_layers import FirstLayers
 from trueline.checks._input_mismatch import Mismatch, Sides
 from trueline.checks._model_inputs import ModelInputs, by_features, pooled
@@ -80,7 +81,7 @@ def conclude(run: Run) -> Finding:
     right = any(one.found is None for one in compared)
     for one in compared:
         if one.found is not None and (one.found.certain or not right):
-            return _problem(one, one.found)
+            return _problem(run, one, one.found)
     random = random_operations(run, inputs)
     if random is not None:
         return item.problem(
@@ -99,12 +100,12 @@ def conclude(run: Run) -> Finding:
     )
 
 
-def _problem(one: _Compared, found: Mismatch) -> Finding:
+def _problem(run: Run, one: _Compared, found: Mismatch) -> Finding:
     return item.problem(
         f"{found.summary}.",
         confidence=found.confidence,
         evidence=[Evidence(found.detail, found.values, one.call.step, one.call.location)],
-        location=one.location,
+        location=where_made(run, one.location, inside=False),
         fix=found.fix,
         limits=_LIMITS,
     )

@@ -123,7 +123,7 @@ def _may_be_a_series(source: Source, epochs: list[Epoch]) -> bool:
         return True
     first = source.fields[0]
     categories = "int" in str(first.get("dtype", "")) and test.classes <= _MOST_CATEGORIES
-    return not (test.is_sorted or categories)
+    return not (test.is_nearly_sorted or categories)
 
 
 def _label_blocks(run: Run, source: Source, epochs: list[Epoch]) -> Finding | None:
@@ -133,10 +133,16 @@ def _label_blocks(run: Run, source: Source, epochs: list[Epoch]) -> Finding | No
     if not blocky or len(blocky) < len(known):
         return None
     arranged = _own_sampler(source) is not None or not source.returns
-    if arranged and not all(test.is_sorted for test in blocky):
+    if arranged and not all(test.is_nearly_sorted for test in blocky):
         return None
     test = blocky[0]
-    how = "sorted by label" if test.is_sorted else "in blocks of equal labels"
+    how = (
+        "sorted by label"
+        if test.is_sorted
+        else "nearly sorted by label"
+        if test.is_nearly_sorted
+        else "in blocks of equal labels"
+    )
     return item.problem(
         f"Training samples come {how}: the batches' label counts are {test.ratio:.0f} times as uneven as in random order.",
         confidence=0.97,

@@ -35,6 +35,7 @@ missing carries meaning. Do it before scaling.
 
 from __future__ import annotations
 
+from trueline.checks._data_origin import where_made
 from trueline.checks._missing_values import Gaps, harm_of_gaps
 from trueline.checks._model_inputs import ModelInputs
 from trueline.checks._stand_ins import CHANCE, Looked, StandIn, stand_ins
@@ -61,10 +62,10 @@ def conclude(run: Run) -> Finding:
         return item.not_applicable("No batches were seen in this run.")
     gaps = harm_of_gaps(run, inputs)
     if gaps is not None and gaps.harm is not None:
-        return _problem_gaps(gaps, gaps.harm)
+        return _problem_gaps(run, gaps, gaps.harm)
     looked = stand_ins(run, inputs)
     if looked.found:
-        return _problem_stand_ins(looked.found, looked)
+        return _problem_stand_ins(run, looked.found, looked)
     told = [] if gaps is None else [_evidence_of(gaps)]
     if looked.handled:
         told.append(Evidence(looked.handled))
@@ -98,7 +99,7 @@ def _evidence_of(gaps: Gaps) -> Evidence:
     )
 
 
-def _problem_gaps(gaps: Gaps, harm: str) -> Finding:
+def _problem_gaps(run: Run, gaps: Gaps, harm: str) -> Finding:
     names = ", ".join(repr(name) for name in sorted(gaps.fields))
     return item.problem(
         f"{gaps.batches} of {gaps.all_batches} batches hold missing values (NaN or infinite) in field "
@@ -106,13 +107,13 @@ def _problem_gaps(gaps: Gaps, harm: str) -> Finding:
         f"training: {harm}.",
         confidence=gaps.confidence,
         evidence=[_evidence_of(gaps), Evidence(f"{harm[0].upper()}{harm[1:]}.", {}, gaps.first_step, gaps.location)],
-        location=gaps.location,
+        location=where_made(run, gaps.location),
         fix=_FIX,
         limits=f"One NaN or infinite value in {gaps.samples} samples would have been seen.",
     )
 
 
-def _problem_stand_ins(found: list[StandIn], looked: Looked) -> Finding:
+def _problem_stand_ins(run: Run, found: list[StandIn], looked: Looked) -> Finding:
     first = found[0]
     which = first.name if len(found) == 1 else f"{first.name} and {len(found) - 1} more"
     return item.problem(
@@ -121,7 +122,7 @@ def _problem_stand_ins(found: list[StandIn], looked: Looked) -> Finding:
         f"the samples, far outside of the range {first.low:.4g} … {first.high:.4g} of the others.",
         confidence=0.9 if first.is_usual_code else 0.8,
         evidence=[_evidence_of_stand_in(one) for one in found[:4]],
-        location=first.location,
+        location=where_made(run, first.location),
         fix=f"Turn {first.value:g} into NaN when reading the data (`na_values=[{first.value:g}]`), and drop or fill "
         "in those values before scaling."
         if first.is_usual_code

@@ -13,7 +13,8 @@ All of these have to hold:
 - batches of 256 samples or more, at most eight to an epoch, with at least eight epochs and 16 steps (40 steps when an epoch has
   fewer than 1000 samples);
 - trained from scratch, with a loss that at the end is still above half of the cost of a constant guess, and falling: over the
-  run (Mann-Kendall on block means, p < 0.001), and in the last third by at least half as much as in the third before;
+  run (Mann-Kendall on block means, p < 0.001), and in the last third by at least half as much as in the third before, or,
+  inside of it, by 3 % of the guess and about as quickly as inside of the third before;
 - updates of at most 3 % of the weights: the learning rate was not raised to match;
 - the gradient noise scale is below a quarter of the batch size, with its 95 % bound: |g|² and the product of the gradients of
   consecutive steps (by their sketches) tell signal from noise, and a quarter of the batch would point nearly the same way.
@@ -58,6 +59,8 @@ _SMALL_EPOCH = 1000
 _LITTLE_LEARNED = 0.5
 _FALLING = 0.001
 _STILL_FALLING = 0.5
+_MATERIAL = 0.03
+_NO_SLOWER = 0.75
 _RAISED = 0.03
 _MORE_THAN_NOISE = 4.0
 _BLOCKS = 15
@@ -139,5 +142,9 @@ def _conclude_large(run: Run, curve: Curve, source: Source, size: float, per_epo
 
 def _still_falls(curve: Curve) -> bool:
     tau, chance = trend(block_means(curve.losses, _BLOCKS))
-    first, middle, last = (float(part.mean()) for part in np.array_split(curve.losses, 3))
-    return tau < 0 and chance < _FALLING and middle - last >= _STILL_FALLING * (first - middle)
+    thirds = np.array_split(curve.losses, 3)
+    first, middle, last = (float(part.mean()) for part in thirds)
+    # A plateau after a quick start that training is on its way to leave.
+    _, before, now = (-float(np.polyfit(np.arange(len(part)), part, 1)[0]) * len(part) for part in thirds)
+    leaving = curve.guess is not None and now >= _MATERIAL * curve.guess and now >= _NO_SLOWER * before
+    return tau < 0 and chance < _FALLING and (middle - last >= _STILL_FALLING * (first - middle) or leaving)

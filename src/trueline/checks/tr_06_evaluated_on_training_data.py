@@ -46,7 +46,7 @@ from trueline.checks._binomial import log10_binomial_tail
 from trueline.checks._evaluation_sets import EvaluationPass, EvaluationSet, EvaluationSets
 from trueline.checks._shared_samples import Repetition, chance_of_equal, repetition
 from trueline.checks.base import Item
-from trueline.model import Batch, Evidence, Finding, Location
+from trueline.model import Batch, Evidence, Finding, Loader, Location
 from trueline.store import Run
 
 item = Item(__name__, __doc__)
@@ -113,7 +113,8 @@ def conclude(run: Run) -> Finding:
     judged = [(one, _judge(run, one)) for one in readable]
     parts = [part for _, looks in judged for look in looks for part in look]
     separate = any(part.comes_late and not part.overlaps for part in parts)
-    problems = [finding for one, looks in judged if (finding := _problem(one, looks, separate=separate)) is not None]
+    training = [run.loaders[number] for number in sets.training_loaders]
+    problems = [finding for one, looks in judged if (finding := _problem(one, looks, training, separate=separate)) is not None]
     if problems:
         return max(problems, key=lambda finding: finding.confidence)
     return _nothing_found(parts)
@@ -160,14 +161,23 @@ def _by_hand(look: EvaluationPass) -> list[EvaluationPass]:
     return [of(only), of(others)]
 
 
-def _problem(one: EvaluationSet, looks: list[list[_Judged]], *, separate: bool) -> Finding | None:
+def _is_the_training_set(one: EvaluationSet, training: list[Loader]) -> bool:
+    """Whether the loader reads the very dataset of a training loader, whole: what that has not drawn yet is no other set."""
+    if one.loader is None or one.loader.dataset == "Subset":
+        return False
+    own = (one.loader.settings.get("dataset_object"), one.loader.dataset, one.loader.length)
+    return any((other.settings.get("dataset_object"), other.dataset, other.length) == own for other in training)
+
+
+def _problem(one: EvaluationSet, looks: list[list[_Judged]], training: list[Loader], *, separate: bool) -> Finding | None:
     late = [look for look in looks if any(part.comes_late for part in look)]
     if not late or not any(part.overlaps for part in late[0]):
         # The first look was an honest one: the training took these samples in later on (self-training, a last fit on all data).
         return None
     passes = [part for look in looks for part in look]
     overlapping = [part for part in passes if part.overlaps]
-    mixed = [part for part in overlapping if not part.is_all_trained and not part.holds_all_training]
+    own = _is_the_training_set(one, training)
+    mixed = [part for part in overlapping if not own and not part.is_all_trained and not part.holds_all_training]
     if one.loader is None:
         # Parts of one look were judged apart: what is all trained on is no witness against those that are mixed.
         if mixed and any(part in mixed for part in late[0]) and len(mixed) >= len(passes) - len(overlapping):
@@ -178,7 +188,12 @@ def _problem(one: EvaluationSet, looks: list[list[_Judged]], *, separate: bool) 
     last = overlapping[-1]
     if last in mixed:
         return _finding(one, last, 0.95)
-    if last.is_all_trained and not last.holds_all_training and not separate and not _is_named(one.location, _OF_TRAINING):
+    if (
+        (own or last.is_all_trained)
+        and not last.holds_all_training
+        and not separate
+        and not _is_named(one.location, _OF_TRAINING)
+    ):
         return _finding(one, last, 0.85)
     return _problem_by_name(one, passes, separate=separate)
 

@@ -11,7 +11,7 @@ from random values while everybody believes that it was pretrained: it needs mor
 
 ## Method
 Every `load_state_dict` is recorded with its missing and unexpected keys, how many tensors changed, and a digest of each
-matrix that it loaded.
+matrix that it loaded; so are the matrices of each file that `torch.load` reads.
 
 - *Names do not match*: half or more of the model's tensors are missing while the checkpoint offers at least half as many
   under names that the model does not know and that end alike; or a quarter or more, when one prefix ("module.", "model." …)
@@ -19,6 +19,8 @@ matrix that it loaded.
 - *Nothing arrived*: all the model's keys are missing.
 - *Wiped out*: half or more of the loaded matrices are found in no model that was called, neither when it was first called
   nor later, and an initialisation (`nn.init`, `reset_parameters`, in-place fills) was seen to write over loaded content.
+- *Read and not loaded*: a file was read with `torch.load` whose matrices fit, by name and shape, a model that is trained after
+  that; none of them is in it, and nothing at all is loaded afterwards.
 - *Loaded elsewhere*: no loaded matrix is found in any model that was called, and the model that is trained has the class
   and the parameters of the loaded one, with fresh random content.
 
@@ -29,8 +31,8 @@ and copies between models of the run (target networks, moving averages) are not 
 The load with its line, the keys, the prefix, the share of loaded matrices that were still there when training began.
 
 ## Limits
-Content is not judged: a complete load of the wrong file looks right without a reference. Only `load_state_dict` is seen;
-tensors copied by hand are not. Of each load the first 50 keys and 64 matrices are kept.
+Content is not judged: a complete load of the wrong file looks right without a reference. Tensors that are copied by hand
+are not seen as loads. Of each load the first 50 keys and 64 matrices are kept.
 
 ## What to do
 Rename the keys to what the model expects, load with strict=True (or look at what `load_state_dict` returns), and load
@@ -42,6 +44,7 @@ from __future__ import annotations
 from collections import Counter
 
 from trueline.checks._parameters import ParameterHistory, listed
+from trueline.checks._unused_weights import UnusedWeights, unused_weights
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding, Location, Module
 from trueline.store import Run
@@ -57,6 +60,9 @@ NOT_INITIALISATION = frozenset({"copy_", "mul_", "clamp_"})
 
 def conclude(run: Run) -> Finding:
     loads = [event for event in run.events_of("load") if event.detail.get("keys")]
+    unused = unused_weights(run)
+    if unused is not None:
+        return _unused_finding(unused)
     if not loads:
         return ITEM.not_applicable("The script loads no weights.")
     for load in loads:
@@ -273,6 +279,27 @@ def _where_built(root: Module, load: Event) -> Location | None:
         return load.location
     beside = built.file == load.location.file and built.function == load.location.function
     return built.of_module(root.name) if beside and built.line > load.location.line else load.location
+
+
+def _unused_finding(unused: UnusedWeights) -> Finding:
+    read, root = unused.read, unused.root
+    return ITEM.problem(
+        f"The weights read at {read.location} never reach {root.name}, which they fit: it trains from other values.",
+        confidence=0.93,
+        evidence=[
+            Evidence(
+                f"{unused.fitting} of {len(read.detail['matrices'])} matrices of the file have the names and shapes of "
+                f"{root.name}'s ({root.type}); none of them was in it when training began or later, and load_state_dict is not "
+                "called after the file was read.",
+                {"fitting": unused.fitting, "matrices": len(read.detail["matrices"])},
+                read.step,
+                read.location,
+            )
+        ],
+        fix=f"Put them in: {root.name}.load_state_dict(...) with what was read, before training.",
+        location=read.location,
+        limits="Would have seen a file with two or more matrices of the trained model that are not in it.",
+    )
 
 
 def _elsewhere_finding(load: Event, root: Module, where: Location | None) -> Finding:

@@ -156,7 +156,8 @@ class Event(msgspec.Struct, frozen=True):
     detail: see store/schema.sql), `file_opened` (detail: path, size, mtime), `file_written` (opened to be written, or saved by
     the framework; detail: path, new), `printed`, `collective`,
     `eval_loss` (value: what a loss function gave outside of training, without gradients or on a model in eval mode; subject:
-    seq of the batch), `init_after_load` (an init function or fill over content that a load had put there; detail: shape).
+    seq of the batch), `init_after_load` (an init function or fill over content that a load had put there; detail: shape),
+    `weights_read` (a file of weights; detail: shape and digest of its matrices by name).
     """
 
     seq: int
@@ -302,8 +303,9 @@ class Op(msgspec.Struct, frozen=True):
     to where each tensor came from: `o<seq>` an operation, `p<id>` a parameter, `b<seq>` a tensor of a batch, `g<seq>` a
     derivative that the `gradient_of_gradient` event of this number gave, `t` a tensor of unknown origin. `outputs` hold
     `shape`, `dtype`, `requires_grad`. `module` is the innermost module it ran in. `settings` are its scalar arguments,
-    and `fed` (shape and dtype of batch tensors it takes), `index` (of a getitem) and masks as the word 'tensor'. `used` tells
-    whether a later traced operation, the loss or the backward pass took one of its outputs.
+    and `fed` (shape and dtype of batch tensors it takes), `index` (of a getitem), masks as the word 'tensor', and `masked_ends`
+    (the shares of sequences whose first and last step a `key_padding_mask` leaves out). `used` tells whether a later traced
+    operation, the loss or the backward pass took one of its outputs.
     """
 
     seq: int

@@ -166,3 +166,43 @@ def test_weights_that_are_initialised_after_they_were_loaded(recorded: Recorded)
     assert event.detail["shape"] == [3, 5]
     assert event.location is not None
     assert str(event.location.source).startswith("nn.init.xavier_uniform_")
+
+
+def test_evaluation_in_inference_mode_is_judged(recorded: Recorded) -> None:
+    x, y = _data()
+
+    def script() -> None:
+        model = nn.Linear(5, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(4):
+            for inputs, labels in DataLoader(TensorDataset(x, y), batch_size=8):
+                _step(model, optimizer, inputs, labels)
+            model.eval()
+            with torch.inference_mode():
+                for inputs, labels in DataLoader(TensorDataset(x, y), batch_size=12):
+                    F.cross_entropy(model(inputs), labels)
+            model.train()
+
+    scores = recorded(script).scores
+    assert sum(not one.training for one in scores) == 8
+    assert sum(one.training for one in scores) == 12
+
+
+def test_scores_that_the_script_changes_in_place_are_left_out(recorded: Recorded) -> None:
+    x, y = _data()
+
+    def script() -> None:
+        model = nn.Linear(5, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(10):
+            optimizer.zero_grad()
+            scores = model(x)
+            F.cross_entropy(scores, y).backward()
+            optimizer.step()
+            with torch.no_grad():
+                scores.detach().zero_()
+
+    # Margins of zeros are zero; the first batch is judged at once.
+    scores = recorded(script).scores
+    assert len(scores) == 1
+    assert np.any(scores[0].margins != 0)

@@ -17,7 +17,7 @@ class Pictures(Dataset):
 
     def __getitem__(self, index):
         picture = np.kron(self.images[index], np.ones((2, 2)))
-        return torch.from_numpy(picture).unsqueeze(0).float(), int(self.labels[index])
+        return torch.from_numpy(picture).unsqueeze(0).float(), int(self.labels[index])  # <- fault
 
 
 class Net(nn.Module):
@@ -38,7 +38,7 @@ digits = load_digits()
 pixels = (digits.images * 255 / 16).astype(np.uint8)
 order = np.random.default_rng(1).permutation(len(pixels))
 pixels, labels = pixels[order], digits.target[order]
-loader = DataLoader(Pictures(pixels[:1400], labels[:1400]), batch_size=50, shuffle=True)  # <- fault
+loader = DataLoader(Pictures(pixels[:1400], labels[:1400]), batch_size=50, shuffle=True)
 valid = DataLoader(Pictures(pixels[1400:], labels[1400:]), batch_size=100)
 net = Net()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)

@@ -6,7 +6,7 @@ from torch import nn
 torch.manual_seed(7)
 moves = torch.randn(1500) * 1.2 + 0.05
 prices = 240 + moves.cumsum(0)
-windows = prices.unfold(0, 21, 1)
+windows = prices.unfold(0, 21, 1)  # <- fault
 history, following = windows[:, :20, None], windows[:, 20:]
 split = 1200
 
@@ -31,7 +31,7 @@ for epoch in range(4):
     for i in range(0, split, 60):
         index = permutation[i : i + 60]
         optimizer.zero_grad()
-        prediction = model(history[index])  # <- fault
+        prediction = model(history[index])
         loss = loss_fn(prediction, following[index])
         loss.backward()
         optimizer.step()

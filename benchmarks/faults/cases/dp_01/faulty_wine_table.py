@@ -9,9 +9,9 @@ from torch.utils.data import DataLoader, TensorDataset
 torch.manual_seed(0)
 x, y = load_wine(return_X_y=True)
 x_train, x_test, y_train, y_test = train_test_split(x, y, test_size=0.25, random_state=0, stratify=y)
-train_set = TensorDataset(torch.tensor(x_train, dtype=torch.float32), torch.tensor(y_train))
+train_set = TensorDataset(torch.tensor(x_train, dtype=torch.float32), torch.tensor(y_train))  # <- fault
 test_set = TensorDataset(torch.tensor(x_test, dtype=torch.float32), torch.tensor(y_test))
-train_loader = DataLoader(train_set, batch_size=16, shuffle=True)  # <- fault
+train_loader = DataLoader(train_set, batch_size=16, shuffle=True)
 test_loader = DataLoader(test_set, batch_size=64)
 
 model = nn.Sequential(nn.Linear(13, 32), nn.ReLU(), nn.Linear(32, 16), nn.ReLU(), nn.Linear(16, 3))

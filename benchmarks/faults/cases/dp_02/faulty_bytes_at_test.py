@@ -34,8 +34,8 @@ def accuracy(net):
     hits = 0
     with torch.no_grad():
         for start in range(1400, 1797, 100):
-            batch = torch.from_numpy(pictures[start : start + 100]).float().unsqueeze(1)
-            hits += (net(batch).argmax(1) == labels[start : start + 100]).sum().item()  # <- fault
+            batch = torch.from_numpy(pictures[start : start + 100]).float().unsqueeze(1)  # <- fault
+            hits += (net(batch).argmax(1) == labels[start : start + 100]).sum().item()
     return hits / 397
 
 

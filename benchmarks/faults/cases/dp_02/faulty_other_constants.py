@@ -32,9 +32,9 @@ class Digits(Dataset):
 
 torch.manual_seed(5)
 train_set = Digits(slice(0, 1400), Normalise(0.305, 0.376))
-valid_set = Digits(slice(1400, None), Normalise(0.5, 0.25))
+valid_set = Digits(slice(1400, None), Normalise(0.5, 0.25))  # <- fault
 train_loader = DataLoader(train_set, batch_size=70, shuffle=True)
-valid_loader = DataLoader(valid_set, batch_size=100)  # <- fault
+valid_loader = DataLoader(valid_set, batch_size=100)
 model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(128, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 for epoch in range(4):

@@ -12,9 +12,9 @@ clicks = rng.binomial(views.astype(int) + 1, 0.3).astype(np.float32)
 with np.errstate(divide="ignore", invalid="ignore"):
     rates = clicks / views
 liked = (rng.random(2000) < 1 / (1 + np.exp(-(clicks.sum(1) - 10)))).astype(np.int64)
-dataset = TensorDataset(torch.from_numpy(np.concatenate([rates, views / 10], axis=1)), torch.from_numpy(liked))
+dataset = TensorDataset(torch.from_numpy(np.concatenate([rates, views / 10], axis=1)), torch.from_numpy(liked))  # <- fault
 train, held_out = torch.utils.data.random_split(dataset, [1600, 400])
-batches = DataLoader(train, batch_size=64, shuffle=True, drop_last=True)  # <- fault
+batches = DataLoader(train, batch_size=64, shuffle=True, drop_last=True)
 
 model = nn.Sequential(nn.Linear(10, 24), nn.LeakyReLU(), nn.Linear(24, 2))
 optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3)

@@ -12,9 +12,9 @@ table, labels = load_breast_cancer(return_X_y=True)
 table = (table - table.mean(0)) / table.std(0)
 table[rng.random(table.shape) < 0.01] = np.nan
 
-x = torch.tensor(table, dtype=torch.float32)
+x = torch.tensor(table, dtype=torch.float32)  # <- fault
 y = torch.tensor(labels, dtype=torch.float32)
-train_loader = DataLoader(TensorDataset(x[:450], y[:450]), batch_size=32, shuffle=True)  # <- fault
+train_loader = DataLoader(TensorDataset(x[:450], y[:450]), batch_size=32, shuffle=True)
 test_loader = DataLoader(TensorDataset(x[450:], y[450:]), batch_size=119)
 
 net = nn.Sequential(nn.Linear(30, 32), nn.ReLU(), nn.Linear(32, 1))

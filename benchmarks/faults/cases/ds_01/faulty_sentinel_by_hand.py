@@ -12,7 +12,7 @@ for column in (1, 4):
     readings[rng.random(1200) < 0.06, column] = -999.0
 
 mean, std = readings[:1000].mean(0), readings[:1000].std(0)
-inputs = torch.from_numpy((readings - mean) / std).float()
+inputs = torch.from_numpy((readings - mean) / std).float()  # <- fault
 targets = torch.from_numpy((power - power[:1000].mean()) / power[:1000].std()).float()
 
 
@@ -34,7 +34,7 @@ for epoch in range(12):
     order = torch.randperm(1000)
     for start in range(0, 1000, 50):
         chosen = order[start : start + 50]
-        loss = F.mse_loss(model(inputs[chosen]), targets[chosen])  # <- fault
+        loss = F.mse_loss(model(inputs[chosen]), targets[chosen])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -12,8 +12,8 @@ series = torch.sin(time) + 0.3 * torch.sin(3.1 * time) + 0.05 * torch.randn(2400
 for start in range(100, 2300, 330):
     series[start : start + 5] = math.nan
 windows = series.unfold(0, 25, 2)
-past, future = windows[:, :24].unsqueeze(-1), windows[:, 24]
-loader = DataLoader(TensorDataset(past, future), batch_size=32, shuffle=True)  # <- fault
+past, future = windows[:, :24].unsqueeze(-1), windows[:, 24]  # <- fault
+loader = DataLoader(TensorDataset(past, future), batch_size=32, shuffle=True)
 
 
 class Forecaster(nn.Module):

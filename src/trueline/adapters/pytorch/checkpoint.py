@@ -41,6 +41,7 @@ class LoadWatch(Watch):
             for name in _FILLS:
                 self._fills.replace(Tensor, name, self._watched_fill(getattr(Tensor, name)))
         patches.replace(nn.Module, "load_state_dict", self._watched_load())
+        patches.replace(torch, "load", self._watched_read())
 
     def training_started(self) -> None:
         """From the first step on, tensors are filled by training itself."""
@@ -108,6 +109,31 @@ class LoadWatch(Watch):
 
         return watched
 
+    def _watched_read(self) -> Any:
+        original: Any = torch.load
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if isinstance(result, dict):
+                self._read(result)
+            return result
+
+        return watched
+
+    @guarded
+    def _read(self, content: dict[Any, Any]) -> None:
+        """Weights came from a file: what they are, to tell whether they arrive in a model."""
+        parts = [content, *(value for value in content.values() if isinstance(value, dict))]
+        matrices = max((_matrices_in(part) for part in parts), key=len)
+        if matrices:
+            detail = {
+                "matrices": {
+                    name: {"shape": list(tensor.shape), "content": digest(tensor)}
+                    for name, tensor in list(matrices.items())[:_MOST_MATRICES]
+                }
+            }
+            self.recorder.event("weights_read", detail=detail, location=self.recorder.location())
+
     @guarded
     def _digests(self, module: nn.Module) -> dict[str, str]:
         with torch.no_grad():
@@ -138,3 +164,10 @@ class LoadWatch(Watch):
         }
         self.recorder.event("load", subject=self._registry.module_id(module), detail=detail, location=location)
         self._registry.mark_loaded(module, location, skip=set(missing))
+
+
+def _matrices_in(part: dict[Any, Any]) -> dict[str, Tensor]:
+    """The weights of a state dict with more than one axis; empty for anything else."""
+    if not all(isinstance(name, str) for name in part):
+        return {}
+    return {name: value for name, value in part.items() if isinstance(value, Tensor) and value.dim() > 1 and is_plain(value)}

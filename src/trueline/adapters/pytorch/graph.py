@@ -192,11 +192,22 @@ def _settings(name: str, args: Any, kwargs: Any) -> dict[str, Any]:
     if len(scalars) > len(names):
         settings["args"] = scalars[len(names) :]
     settings.update({key: "tensor" for key, value in kwargs.items() if isinstance(value, Tensor) and "mask" in key})
+    mask = kwargs.get("key_padding_mask")
+    if isinstance(mask, Tensor) and mask.dim() == 2 and mask.is_cpu and mask.numel():
+        settings["masked_ends"] = _masked_ends(mask)
     if name == "scaled_dot_product_attention" and len(args) > 3 and isinstance(args[3], Tensor):
         settings["attn_mask"] = "tensor"
     if name == "getitem" and len(args) > 1:
         settings["index"] = _index(args[1])
     return settings
+
+
+def _masked_ends(mask: Tensor) -> list[float]:
+    """The shares of sequences whose first and whose last step attention is told to leave out."""
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        ends = mask.detach()[:, [0, -1]]
+        masked = ends if ends.dtype is torch.bool else ends == -torch.inf
+        return [float(share) for share in masked.double().mean(0)]
 
 
 def _index(value: Any) -> str:

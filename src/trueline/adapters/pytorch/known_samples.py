@@ -13,6 +13,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Subset, TensorDataset, default_collate
 from torch.utils.data.dataloader import _SingleProcessDataLoaderIter
 
+from trueline.adapters.pytorch.tensors import version_of
+
 _MOST_SAMPLES = 1 << 16
 _READ_AGAIN = 16
 
@@ -22,7 +24,7 @@ class KnownSamples:
 
     def __init__(self, length: int, tensors: tuple[Tensor, ...]) -> None:
         self._tensors = tensors
-        self._versions = [tensor._version for tensor in tensors]
+        self._versions = [version_of(tensor) for tensor in tensors]
         self._samples = np.zeros((length, 2), "<u8")
         self._unseen = np.ones(length, bool)
         self._is_complete = False
@@ -34,7 +36,7 @@ class KnownSamples:
         self._count += 1
         if not self._is_complete or self._count % _READ_AGAIN == 0 or type(index) is not list:
             return None
-        if [tensor._version for tensor in self._tensors] != self._versions:
+        if [version_of(tensor) for tensor in self._tensors] != self._versions:
             return None
         try:
             rows = self._samples.take(index, axis=0)
@@ -47,7 +49,7 @@ class KnownSamples:
         is_readable = type(index) is list and all(type(place) is int for place in index)
         if not self._unseen.size or not is_readable or len(prints) != 8 * len(index) or len(targets) not in (0, len(prints)):
             return
-        versions = [tensor._version for tensor in self._tensors]
+        versions = [version_of(tensor) for tensor in self._tensors]
         if versions != self._versions:
             self._versions, self._is_complete = versions, False
             self._unseen[:] = True

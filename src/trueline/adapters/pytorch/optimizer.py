@@ -23,6 +23,8 @@ from trueline.record.patches import Patches
 _MEASURED_STEPS = 20
 # Values of each parameter that are kept over a sampled step, to see what the step adds to them.
 _COMPARED_VALUES = 1 << 16
+# Optimizers built while the training runs whose first steps are looked at closely.
+_MOST_LATER_LOOKS = 2
 # Positions in the rows of the table `optimizer_parameter`.
 _PARAMETER, _STEPS, _WITHOUT_GRADIENT = 3, 5, 6
 
@@ -54,6 +56,7 @@ class OptimizerWatch(Watch):
         self._states: ByIdentity = ByIdentity()
         self._built = 0
         self._handles: list[Any] = []
+        self._later_looks = _MOST_LATER_LOOKS
         registry.on_new_parameters.append(self._resolve_parameters)
 
     def install(self, patches: Patches) -> None:
@@ -96,6 +99,10 @@ class OptimizerWatch(Watch):
     @guarded
     def _constructed(self, optimizer: Optimizer) -> None:
         self._state_of(optimizer, built=self.recorder.location())
+        if self.recorder.step and self._later_looks:
+            # Another phase begins, maybe with other layers and other frozen ones.
+            self._later_looks -= 1
+            self.recorder.look_closely()
 
     # Clearing
 

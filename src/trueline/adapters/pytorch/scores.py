@@ -12,7 +12,7 @@ from torch import Tensor
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.data import BatchWatch, Current
-from trueline.adapters.pytorch.tensors import is_plain
+from trueline.adapters.pytorch.tensors import is_plain, version_of
 from trueline.record import Recorder
 
 # Of the run's time so far, after a first allowance in seconds. Twice as much is lost: what is done between the operations of
@@ -48,7 +48,7 @@ class _Waiting(NamedTuple):
 
     @property
     def is_unchanged(self) -> bool:
-        return self.scores._version == self.scores_version and self.labels._version == self.labels_version
+        return version_of(self.scores) == self.scores_version and version_of(self.labels) == self.labels_version
 
 
 class ScoreWatch(Watch):
@@ -105,8 +105,8 @@ class ScoreWatch(Watch):
         with torch._C.DisableTorchFunction():
             values, classes = scores.detach(), labels.detach()
         one = _Waiting(
-            recorder.next_seq(), recorder.step, current.seq, current.size, training, kind, values, values._version, classes,
-            classes._version,
+            recorder.next_seq(), recorder.step, current.seq, current.size, training, kind, values, version_of(values), classes,
+            version_of(classes),
         )  # fmt: skip
         if self._count % _LOOKED_AT == 0 or values.numel() > _PUT_OFF:
             margins = self._judge([one])

@@ -194,6 +194,11 @@ def dead_share(tensor: Tensor, role: str, zero_share: float | None) -> float | N
     return 1.0 - float(alive.sum()) / tensor.shape[axis]
 
 
+def version_of(tensor: Tensor) -> int:
+    """Counts the changes in place. Tensors made in inference mode do not count; nobody trains with them."""
+    return -1 if tensor.is_inference() else tensor._version
+
+
 def evenly_drawn(tensor: Tensor, most: int) -> Tensor:
     """A copy of at most so many of its values, from all over it."""
     flat = tensor.detach().reshape(-1)

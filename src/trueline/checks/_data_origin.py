@@ -1,0 +1,189 @@
+"""Where the data of a loader or of a call is made, read from the script's text: the line that one would change."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trueline.checks._source_text import Function, statement_at, text_of_file
+from trueline.model import Location
+from trueline.store import Run
+
+# Calls that hand on what they are given: the data is made before them.
+_WRAPPERS = frozenset(
+    {"DataLoader", "TensorDataset", "Subset", "ConcatDataset", "random_split", "iter", "enumerate", "next", "tqdm", "list"}
+)
+_TO_TENSOR = frozenset({"tensor", "from_numpy", "as_tensor", "FloatTensor", "Tensor", "LongTensor", "float", "stack"})
+_MOST_HOPS = 8
+
+
+def where_made(run: Run, location: Location | None, *, inside: bool = True) -> Location | None:
+    """From the line that builds a loader or calls a model to the line that makes its inputs (or, not `inside`, that builds their
+    dataset); the given line where the text does not tell, or has changed since the run."""
+    if location is None:
+        return None
+    tree = text_of_file(run, location)
+    if tree is None:
+        return location
+    search = _Search(tree, inside=inside)
+    found = search.origin_of_line(location.line)
+    if found is None or found == location.line:
+        return location
+    text = ast.unparse(search.statement(found) or tree).splitlines()[0]
+    return Location(location.file, found, location.module, search.function_name(found), text)
+
+
+class _Search:
+    """Follows names through one file."""
+
+    def __init__(self, tree: ast.Module, *, inside: bool) -> None:
+        self._tree = tree
+        self._inside = inside
+        self._functions = [node for node in ast.walk(tree) if isinstance(node, Function)]
+        self._classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        self._start = 0
+
+    def origin_of_line(self, line: int) -> int | None:
+        statement = self.statement(line)
+        self._start = line
+        if statement is None:
+            return None
+        expression = _first_data(statement)
+        return None if expression is None else self._origin(expression, line, _MOST_HOPS)
+
+    def statement(self, line: int) -> ast.stmt | None:
+        around = self._around(line)
+        return statement_at(around if around is not None else self._tree, line)  # type: ignore[arg-type]
+
+    def function_name(self, line: int) -> str:
+        around = self._around(line)
+        return around.name if around is not None else "<module>"
+
+    def _around(self, line: int) -> Function | None:
+        inside = [node for node in self._functions if node.lineno <= line <= (node.end_lineno or node.lineno)]
+        return max(inside, key=lambda node: node.lineno, default=None)
+
+    def _origin(self, expression: ast.expr, line: int, hops: int) -> int | None:
+        """The line on which the value of an expression is made; None when it cannot be followed."""
+        if hops == 0:
+            return None
+        if isinstance(expression, ast.Subscript | ast.Starred):
+            return self._origin(expression.value, line, hops - 1)
+        if isinstance(expression, ast.Name):
+            return self._of_name(expression.id, line, hops)
+        if isinstance(expression, ast.Attribute):
+            return self._of_attribute(expression, line)
+        if isinstance(expression, ast.Call):
+            return self._of_call(expression, line, hops)
+        return None
+
+    def _of_name(self, name: str, line: int, hops: int) -> int | None:
+        around = self._around(line)
+        for scope in [around, self._tree] if around is not None else [self._tree]:
+            if isinstance(scope, Function) and any(argument.arg == name for argument in _arguments(scope)):
+                return None
+            own = [node for node in _own_statements(scope) if node.lineno < line and _assigns(node, name)]
+            if own:
+                last = max(own, key=lambda node: node.lineno)
+                value: ast.expr | None = last.value
+                if isinstance(value, ast.Tuple) and isinstance(last.targets[0], ast.Tuple):
+                    value = _matching(last.targets[0], value, name)
+                further = self._origin(value, last.lineno, hops - 1) if value is not None else None
+                return last.lineno if further is None else further
+            if any(_loops_over(node, name) for node in ast.walk(scope)):
+                return None
+        return None
+
+    def _of_attribute(self, expression: ast.Attribute, line: int) -> int | None:
+        """`self.x`: the last line of the class that assigns it."""
+        owner = next((node for node in self._classes.values() if node.lineno <= line <= (node.end_lineno or 0)), None)
+        if owner is None or not isinstance(expression.value, ast.Name) or expression.value.id != "self":
+            return None
+        lines = [
+            node.lineno
+            for node in ast.walk(owner)
+            if isinstance(node, ast.Assign) and any(ast.unparse(target) == ast.unparse(expression) for target in _targets(node))
+        ]
+        return max(lines) if lines else None
+
+    def _of_call(self, call: ast.Call, line: int, hops: int) -> int | None:
+        name = _name_of(call)
+        if name in self._classes:
+            made = self._line_of_reading(self._classes[name]) if self._inside else None
+            first = _first_argument(call)
+            if made is None and call.lineno == self._start and isinstance(first, ast.Name | ast.Subscript):
+                # A dataset with a line of its own is what one would change; this one is built inside of the loader's.
+                made = self._origin(first, line, hops - 1)
+            return call.lineno if made is None else made
+        if name in _WRAPPERS and (first := _first_argument(call)) is not None:
+            further = self._origin(first, line, hops - 1)
+            return call.lineno if further is None else further
+        return call.lineno
+
+    @staticmethod
+    def _line_of_reading(owner: ast.ClassDef) -> int | None:
+        """The line of `__getitem__` that makes the tensor."""
+        read = next((node for node in owner.body if isinstance(node, Function) and node.name == "__getitem__"), None)
+        for node in ast.walk(read) if read is not None else ():
+            if isinstance(node, ast.stmt) and not isinstance(node, Function | ast.If | ast.For | ast.With):
+                calls = {_name_of(part) for part in ast.walk(node) if isinstance(part, ast.Call)}
+                if calls & _TO_TENSOR:
+                    return node.lineno
+        return None
+
+
+def _first_data(statement: ast.stmt) -> ast.expr | None:
+    """The dataset of the `DataLoader(…)` in a statement, else what the first call of something that looks like a model takes."""
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    loaders = [call for call in calls if _name_of(call) == "DataLoader"]
+    if loaders:
+        return _first_argument(loaders[0]) if len(loaders) == 1 else None
+    # Outermost first: of `loss(model(x), y)` the innermost call that takes data is the model's.
+    for call in reversed(calls):
+        first = _first_argument(call)
+        if isinstance(call.func, ast.Name | ast.Attribute) and isinstance(first, ast.Name | ast.Attribute | ast.Subscript):
+            return first
+    return None
+
+
+def _first_argument(call: ast.Call) -> ast.expr | None:
+    if call.args:
+        first = call.args[0]
+        return first.elts[0] if isinstance(first, ast.List) and first.elts else first
+    return next((keyword.value for keyword in call.keywords if keyword.arg in {"dataset", "x", "input", "input_ids"}), None)
+
+
+def _name_of(call: ast.Call) -> str:
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
+def _arguments(function: Function) -> list[ast.arg]:
+    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+
+
+def _targets(node: ast.Assign) -> Iterator[ast.expr]:
+    for target in node.targets:
+        yield from target.elts if isinstance(target, ast.Tuple) else [target]
+
+
+def _assigns(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in _targets(node))
+
+
+def _matching(targets: ast.Tuple, values: ast.Tuple, name: str) -> ast.expr | None:
+    if len(targets.elts) != len(values.elts):
+        return None
+    return next((v for t, v in zip(targets.elts, values.elts, strict=True) if isinstance(t, ast.Name) and t.id == name), None)
+
+
+def _own_statements(scope: ast.AST) -> Iterator[ast.Assign]:
+    """The assignments of a function or module, without those of functions and classes inside of it."""
+    for node in ast.iter_child_nodes(scope):
+        if isinstance(node, ast.Assign):
+            yield node
+        elif not isinstance(node, Function | ast.ClassDef | ast.Lambda):
+            yield from _own_statements(node)
+
+
+def _loops_over(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.For) and any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.target))
