@@ -17,7 +17,7 @@ from trueline.store import Run
 # Inputs of fewer numbers repeat by themselves, with whatever label.
 _RICH = 8
 _FEWEST_CONFLICTS = 5
-_CONFLICT_SHARE = 0.01
+_CONFLICT_SHARE = 0.02
 _MOSTLY_UNIQUE = 0.5
 _FEWEST_PER_CLASS = 8
 _LEARNT = 0.75

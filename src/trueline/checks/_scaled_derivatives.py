@@ -117,7 +117,12 @@ class ScaledDerivatives:
     def _scale_by_hand(self, event: Event) -> float | None:
         """The constant that multiplies the derived tensor as well as a loss, when the script divides gradients somewhere."""
         scale = self._outer_factor(event.detail.get("of"))
-        if scale is None or scale not in {self._outer_factor(each.detail.get("of")) for each in self.trace.backwards}:
+        addends = [
+            f"o{op.seq}"
+            for each in self.trace.backwards
+            for op in self.trace.region(self.trace.producer(each.detail.get("of")), _OUTER | {"add"})
+        ]
+        if scale is None or scale not in {self._outer_factor(reference) for reference in addends}:
             return None
         return scale if self._divides_gradients(event) else None
 

@@ -61,7 +61,7 @@ def conclude(run: Run) -> Finding:
         return ITEM.not_applicable("No loss was scaled and no gradient in float16 was seen: there is no scale to set.")
     if len(run.steps) < _FEWEST_STEPS:
         return ITEM.not_checked(f"{len(run.steps)} steps were recorded, and {_FEWEST_STEPS} are needed.")
-    problem = (_never_unscaled(run) or _left_out(run)) if scales else _without_scaling(run, half)
+    problem = (_never_unscaled(run) or _left_out(run)) if scales else _overflowing(run, half) or _without_scaling(run, half)
     if problem is not None:
         return problem
     skipped = sum(bool(event.detail.get("skipped")) for event in run.events_of("optimizer_step"))
@@ -126,7 +126,7 @@ def _left_out(run: Run) -> Finding | None:
     later = skipped[first:]
     count = sum(later)
     often = len(later) > 0 and count > _TOO_MANY * len(later) and log10_binomial_tail(count, len(later), _TOLERATED) < -3
-    if not floor and not often and first <= _HALVINGS:
+    if (not floor and not often and first <= _HALVINGS) or _for_want_of_a_loss(run, stepped):
         return None
     scales = run.events_of("scale")
     where = scales[0].location
@@ -154,6 +154,43 @@ def _left_out(run: Run) -> Finding | None:
         "falls below 1, look for "
         "the operation that is not finite by itself and compute it in float32.",
         limits="More than a fifth of the steps left out (binomial test against a tenth, p < 0.001) would have been seen.",
+    )
+
+
+def _for_want_of_a_loss(run: Run, stepped: list[Event]) -> bool:
+    """Whether steps were left out because the loss itself was not finite, which no scale can mend (mp.01)."""
+    skipped = {event.step for event in stepped if event.detail.get("skipped")}
+    losses = [step.loss for step in run.steps if step.id in skipped and step.loss is not None]
+    return sum(not math.isfinite(loss) for loss in losses) > len(losses) / 2
+
+
+def _overflowing(run: Run, half: list[TensorStat]) -> Finding | None:
+    """Gradients in float16 that are not finite at nearly every step looked at, while the loss is."""
+    finite = {step.id for step in run.steps if step.loss is not None and math.isfinite(step.loss)}
+    looked_at = {stat.step for stat in half if stat.step in finite}
+    broken = [stat for stat in half if stat.step in finite and (stat.nan or stat.inf)]
+    steps = {stat.step for stat in broken}
+    if len(steps) < max(_FEWEST_STEPS, 0.9 * len(looked_at)):
+        return None
+    worst = broken[0]
+    module = run.modules[worst.subject]
+    backward = run.events_of("backward")[0].location
+    return ITEM.problem(
+        f"Gradients overflow float16: they are not finite at {len(steps)} of {len(looked_at)} steps looked at, while the loss "
+        "is. What the loss is multiplied by is too large.",
+        confidence=0.9,
+        evidence=[
+            Evidence(
+                f"Step {worst.step}: the gradient of the output of {module.name} in float16 holds {worst.nan} NaN and "
+                f"{worst.inf} infinite values; what the backward pass started from is {run.steps[worst.step].loss:g}.",
+                {"steps": len(steps), "of": len(looked_at), "module": module.name},
+                worst.step,
+                module.called,
+            )
+        ],
+        location=backward.of_module(module.name) if backward else None,
+        fix="Start with a scale of 2 ** 16 or less and halve it whenever gradients overflow, as torch.amp.GradScaler does.",
+        limits="Gradients in float16 that are not finite at nine of ten sampled steps would have been seen.",
     )
 
 

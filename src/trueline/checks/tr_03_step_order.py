@@ -96,6 +96,10 @@ def _never_stepped(run: Run, backwards: list[Event]) -> Finding | None:
     idle = [number for number in run.optimizers if not any(e.subject == number for e in run.events_of("optimizer_step"))]
     if not idle or len(backwards) < _FEWEST:
         return None
+    gradients = run.stats("gradient")
+    if gradients and sum(bool(stat.nan or stat.inf) for stat in gradients) > len(gradients) / 2:
+        # Steps are left out on purpose when their gradients are not finite: why they are not is for other items to tell.
+        return None
     history = ParameterHistory(run)
     with_gradient = [each for each in history.weights if "value" in history.gradients(each) and history.always_trainable(each)]
     unheld = [each for each in with_gradient if not history.is_held(each)]

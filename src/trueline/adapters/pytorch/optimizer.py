@@ -14,7 +14,7 @@ from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.steps import StepProgress
-from trueline.adapters.pytorch.tensors import dtype_name, evenly_drawn, is_plain, norm_of
+from trueline.adapters.pytorch.tensors import dtype_name, evenly_drawn, is_plain, norm_of, version_of
 from trueline.record import Recorder, to_json
 from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
@@ -42,6 +42,7 @@ class _State:
         self.tensors: list[weakref.ref[Tensor]] = []
         self.pending: dict[str, Any] = {}
         self.measured_step = -1
+        self.left: tuple[weakref.ref[Tensor], weakref.ref[Tensor], int] | None = None
         self.before: list[tuple[int, Tensor, Tensor]] = []
 
 
@@ -127,14 +128,29 @@ class OptimizerWatch(Watch):
         for optimizer, state in list(self._states.items()):
             if state.cleared:
                 continue
-            left = [tensor.grad for group in optimizer.param_groups for tensor in group["params"] if tensor.grad is not None]
+            holders = [tensor for group in optimizer.param_groups for tensor in group["params"] if tensor.grad is not None]
+            left = [gradient for tensor in holders if (gradient := tensor.grad) is not None]
             if not left:
                 state.cleared = True
             elif measured:
                 state.cleared = bool(norm_of(left) == 0.0)
                 if not state.cleared:
                     carried.append(state.id)
+                    state.left = (weakref.ref(holders[0]), weakref.ref(left[0]), version_of(left[0]))
         return carried
+
+    @staticmethod
+    def _was_replaced(state: _State) -> bool:
+        """Whether the script has put gradients of its own in the place of those that were left, as it does for copies of the
+        weights in full precision: then nothing was added to the old ones."""
+        if state.left is None:
+            return False
+        holder, old, version = state.left
+        state.left = None
+        tensor, gradient = holder(), old()
+        if tensor is None:
+            return False
+        return tensor.grad is not gradient or (gradient is not None and version_of(gradient) == version)
 
     # Steps
 
@@ -177,6 +193,8 @@ class OptimizerWatch(Watch):
             self._register_parameters(optimizer, state)
         gradients = [gradient for tensor in tensors if (gradient := tensor.grad) is not None]
         norm = norm_of(gradients)
+        if self._was_replaced(state):
+            state.cleared = True
         state.pending = {
             "grad_norm": norm,
             "cleared": state.cleared if state.steps > 1 else None,
