@@ -15,17 +15,19 @@ infinite, and the scaler leaves the steps out. A scale that is never taken out m
   were divided by hand are not);
 - *steps left out*: after the scaler's first success, more than a fifth of the steps are skipped, tested against a rate of one
   in ten (binomial, p < 0.001); or more than 24 in a row before it; or the scale has fallen below 1 and steps are still skipped;
-- *float16 without scaling*: the gradients of module outputs are float16, no scaler scaled the loss, and in some module's
-  gradient at least 5 % of the values that are no zeros lie below 2^-14. This share is a lower bound by Markov's inequality
-  (of values with a mean of m at most m / t exceed t) or is counted from zeros that appeared at modules whose gradient had
-  none in the first steps.
+- *overflow*: no scaler scaled the loss, and gradients of module outputs in float16 are not finite at nine of ten sampled steps
+  whose loss is;
+- *float16 without scaling*: the gradients of module outputs are float16, neither a scaler nor the script itself (a factor of 8
+  or more between loss and backward pass) scaled the loss, and in some module's gradient at least 5 % of the values that are
+  no zeros lie below 2^-14. This share is a lower bound by Markov's inequality (of values with a mean of m at most m / t
+  exceed t) or is counted from zeros that appeared at modules whose gradient had none in the first steps.
 
 ## Evidence
 The format of the gradients, the module with the smallest ones, its mean, its zeros at the first and at the last sampled step;
 the scale, the skipped steps, and a scale to use: the largest power of two that keeps the largest gradient below 65504 / 16.
 
 ## Limits
-Gradients are looked at in sampled steps. A scale multiplied by hand is seen by its effect on the sizes of gradients only.
+Gradients are looked at in sampled steps. A scale by hand that is too small is not seen.
 
 ## What to do
 Use `torch.amp.GradScaler` around the backward pass and the step, with its default settings; or train in bfloat16, whose range
@@ -38,6 +40,7 @@ import math
 
 from trueline.checks._binomial import log10_binomial_tail
 from trueline.checks._event_order import EventOrder
+from trueline.checks._loss_factor import loss_factor
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding, TensorStat
 from trueline.store import Run
@@ -52,6 +55,8 @@ _LOST = 0.05
 _FEWEST_STEPS = 3
 _TOLERATED = 0.1
 _TOO_MANY = 0.2
+# Weights of losses are smaller than scales.
+_SCALED_BY_HAND = 8.0
 
 
 def conclude(run: Run) -> Finding:
@@ -206,6 +211,8 @@ def _lost_share(stat: TensorStat, zeros_at_first: float) -> float:
 
 
 def _without_scaling(run: Run, half: list[TensorStat]) -> Finding | None:
+    if (loss_factor(run) or 1.0) >= _SCALED_BY_HAND:
+        return None
     first: dict[tuple[int, int], float] = {}
     for stat in half:
         first.setdefault((stat.subject, stat.position), stat.zero_share or 0.0)

@@ -32,10 +32,9 @@ Call `scaler.unscale_(optimizer)` after the last backward pass and before clippi
 
 from __future__ import annotations
 
-from itertools import groupby
-
 import msgspec
 
+from trueline.checks._loss_factor import loss_factor
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding
 from trueline.store import Run
@@ -199,8 +198,8 @@ def _scaled_by_hand(run: Run, clips: list[Event]) -> Finding:
     if not constant or len(factors) < 0.9 * steps:
         return item.not_applicable("No loss scaling was seen in this run: nothing has to be unscaled before clipping.")
     factor = sorted(factors)[len(factors) // 2]
-    loss_factor = _loss_factor(run)
-    if not _explained(run, factor, loss_factor):
+    of_loss = loss_factor(run)
+    if not _explained(run, factor, of_loss):
         return item.not_checked(
             f"gradients were divided by {factor:.4g} after clipping at every step, but the loss was not seen to be "
             "multiplied by it: it may be an average over accumulated batches."
@@ -209,13 +208,13 @@ def _scaled_by_hand(run: Run, clips: list[Event]) -> Finding:
     clip = next((event for event in reversed(clips) if event.step == first_step), clips[0])
     return item.problem(
         f"The loss is multiplied by {factor:g}, and the gradients are divided by it only after they were clipped.",
-        confidence=0.95 if loss_factor is not None else 0.8,
+        confidence=0.95 if of_loss is not None else 0.8,
         evidence=[
             Evidence(
                 f"At all {len(factors)} steps the gradient norm at the optimizer step is {factor:.4g} times smaller than "
                 "after clipping"
-                + (f"; the loss that was propagated back is {loss_factor:.4g} times the computed one." if loss_factor else "."),
-                {"factor": factor, "loss_factor": loss_factor, "limit": clip.detail.get("limit"), "norm": clip.value},
+                + (f"; the loss that was propagated back is {of_loss:.4g} times the computed one." if of_loss else "."),
+                {"factor": factor, "loss_factor": of_loss, "limit": clip.detail.get("limit"), "norm": clip.value},
                 first_step,
                 clip.location,
             )
@@ -234,14 +233,3 @@ def _explained(run: Run, factor: float, loss_factor: float | None) -> bool:
     # Further terms of the loss blur the factor; a large one is recognised all the same.
     tolerance = _SAME_FACTOR if factor < _LARGE_FACTOR else 0.5
     return abs(loss_factor / factor - 1) <= tolerance
-
-
-def _loss_factor(run: Run) -> float | None:
-    """How many times larger than the computed loss the propagated one is, the median over the steps that tell."""
-    backwards = {step: list(events)[-1] for step, events in groupby(run.events_of("backward"), key=lambda event: event.step)}
-    ratios = [
-        backwards[call.step].value / call.value  # type: ignore[operator]
-        for call in run.loss_calls
-        if call.grad and call.value and call.step in backwards and backwards[call.step].value is not None
-    ]
-    return sorted(ratios)[len(ratios) // 2] if ratios else None

@@ -13,7 +13,8 @@ a large share.
 Only runs with one optimizer and one line of backward passes are judged, in which most steps have the same number of passes,
 at least two, each on a batch of its own. *Not divided*: at all sampled steps every pass started from exactly the value that a
 loss function with `reduction='mean'` gave, and the gradients were not divided later: the gradient of a layer's bias is the
-sum of the gradients of its output, as measured. *Thrown away*: at the end of every epoch a tenth of its batches or more were
+sum of the gradients of its output, as measured. *Divided twice*: every pass started from the loss over the square of the number
+of passes. *Thrown away*: at the end of every epoch a tenth of its batches or more were
 propagated back, and a `zero_grad` came before the next step.
 
 ## Evidence
@@ -21,7 +22,7 @@ Passes per step, the loss values before and at the backward pass, the ratio of g
 lost.
 
 ## Limits
-Losses of one's own, sums by design, several losses per step and clipped or scaled gradients are not judged. A learning rate
+Losses of one's own, sums by design, several losses per step and clipped gradients are not judged. A learning rate
 that was lowered to make up for the missing division cannot be told from one that was not.
 
 ## What to do
@@ -44,6 +45,7 @@ CONSEQUENCES = ("hp.01", "hp.03", "tr.05")
 
 _MOST = 0.6
 _SAME = 1e-4
+_TWICE = 1e-2
 _FEWEST_STEPS = 3
 _LARGE_SHARE = 0.1
 # Sums of float32 values are exact to about 1e-6 of the sum of their sizes.
@@ -93,6 +95,8 @@ def _divided(run: Run, order: EventOrder, stepped: list[Step], window: int) -> F
     if not ratios or not means:
         return ITEM.not_checked("the loss of each pass is not one of the framework's functions with reduction='mean'.")
     later = _divided_later(run)
+    if all(abs(ratio * window * window - 1) < _TWICE for ratio in ratios):
+        return _divided_twice(run, stepped, window, len(ratios))
     if any(abs(ratio - 1) > _SAME for ratio in ratios):
         return ITEM.no_problem(
             f"{window} passes per step; the propagated loss is {sorted(ratios)[len(ratios) // 2]:.4g} of the computed one.",
@@ -126,6 +130,31 @@ def _divided(run: Run, order: EventOrder, stepped: list[Step], window: int) -> F
     )
 
 
+def _divided_twice(run: Run, stepped: list[Step], window: int, passes: int) -> Finding:
+    where = run.events_of("backward")[0].location
+    adaptive = any(name in run.optimizers[stepped[0].optimizer or 0].type for name in _ADAPTIVE)
+    effect = (
+        "an adaptive optimizer makes up for most of it"
+        if adaptive
+        else f"the learning rate is in effect 1/{window} of what is set"
+    )
+    return ITEM.problem(
+        f"The loss is divided by {window} twice for the {window} batches of each step: {effect}.",
+        confidence=0.7 if adaptive else 0.85,
+        evidence=[
+            Evidence(
+                f"{len(stepped)} steps with {window} backward passes; at {passes} sampled passes what was propagated is "
+                f"1/{window * window} of the loss that was computed.",
+                {"window": window, "passes": passes},
+                location=where,
+            )
+        ],
+        location=where,
+        fix=f"Divide by {window} once: where the loss is computed, or at {where}.",
+        limits="A loss that is divided by the square of the number of passes at all sampled steps would have been seen.",
+    )
+
+
 def _divided_later(run: Run) -> float | None:
     """The gradients of biases at the step, as a share of the sum over the output gradients that were measured (of four calls)."""
     sums: dict[tuple[int, int], float] = {}
@@ -137,6 +166,7 @@ def _divided_later(run: Run) -> float | None:
         key = (stat.step, stat.subject)
         sums[key] = sums.get(key, 0.0) + (stat.mean or 0.0) * count
         sizes[key] = sizes.get(key, 0.0) + (stat.abs_mean or 0.0) * count
+    scales = {event.step: event.value for event in run.events_of("scale") if event.value}
     ratios = []
     for stat in run.stats("gradient"):
         parameter = run.parameters.get(stat.subject)
@@ -149,7 +179,8 @@ def _divided_later(run: Run) -> float | None:
         key = (stat.step, parameter.module)
         # Sums that cancel (those of logits do, exactly) tell nothing.
         if key in sums and abs(sums[key]) > _CANCELLED * sizes[key] > 0:
-            ratios.append((stat.mean or 0.0) * stat.shape[0] / sums[key])
+            # A scaler has divided them by its scale on the way, which it multiplied the loss by.
+            ratios.append((stat.mean or 0.0) * stat.shape[0] / sums[key] * scales.get(stat.step, 1.0))
     return sorted(ratios)[len(ratios) // 2] if ratios else None
 
 
