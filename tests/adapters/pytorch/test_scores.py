@@ -12,6 +12,12 @@ from torch.utils.data import DataLoader, TensorDataset
 from tests.adapters.pytorch.conftest import Recorded
 
 
+@pytest.fixture(autouse=True)
+def _all_batches_are_affordable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, nothing is left out for want of time."""
+    monkeypatch.setattr("trueline.adapters.pytorch.scores._ALLOWANCE", 1e6)
+
+
 def _data(size: int = 24) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(size, 5), torch.arange(size) % 3
 
@@ -206,3 +212,23 @@ def test_scores_that_the_script_changes_in_place_are_left_out(recorded: Recorded
     scores = recorded(script).scores
     assert len(scores) == 1
     assert np.any(scores[0].margins != 0)
+
+
+def test_everything_is_judged_under_autocast(recorded: Recorded) -> None:
+    x, y = _data()
+
+    def script() -> None:
+        model = nn.Linear(5, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            for _ in range(30):
+                for inputs, labels in DataLoader(TensorDataset(x, y), batch_size=8):
+                    _step(model, optimizer, inputs, labels)
+                with torch.no_grad():
+                    for inputs, _ in DataLoader(TensorDataset(x, y), batch_size=8):
+                        model.eval()(inputs)
+                model.train()
+
+    scores = recorded(script).scores
+    assert sum(one.training for one in scores) == 90
+    assert sum(not one.training for one in scores) == 90

@@ -135,8 +135,9 @@ class ScoreWatch(Watch):
         if not all(is_plain(one.scores) and is_plain(one.labels) for one in alike):
             return None
         with torch._C.DisableTorchFunction():
-            scores: NDArray[Any] = torch.cat([one.scores for one in alike]).float().numpy()
-            labels: NDArray[Any] = torch.cat([one.labels.reshape(-1) for one in alike]).numpy()
+            # Joined by numpy: under autocast torch would change their formats, or refuse to.
+            scores: NDArray[Any] = np.concatenate([one.scores.float().numpy() for one in alike])
+            labels: NDArray[Any] = np.concatenate([one.labels.reshape(-1).numpy() for one in alike])
         judged = _judged(alike[0].kind, scores, labels, sum(one.size for one in alike))
         if judged is None:
             return None
