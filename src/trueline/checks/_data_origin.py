@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trueline.checks._source_text import Function, statement_at, text_of_file
+from trueline.checks._source_text import Function, innermost_function, statement_at, text_of_file
 from trueline.model import Location
 from trueline.store import Run
 
@@ -39,7 +39,6 @@ class _Search:
     def __init__(self, tree: ast.Module, *, inside: bool) -> None:
         self._tree = tree
         self._inside = inside
-        self._functions = [node for node in ast.walk(tree) if isinstance(node, Function)]
         self._classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
         self._start = 0
 
@@ -52,16 +51,11 @@ class _Search:
         return None if expression is None else self._origin(expression, line, _MOST_HOPS)
 
     def statement(self, line: int) -> ast.stmt | None:
-        around = self._around(line)
-        return statement_at(around if around is not None else self._tree, line)  # type: ignore[arg-type]
+        return statement_at(innermost_function(self._tree, line) or self._tree, line)
 
     def function_name(self, line: int) -> str:
-        around = self._around(line)
+        around = innermost_function(self._tree, line)
         return around.name if around is not None else "<module>"
-
-    def _around(self, line: int) -> Function | None:
-        inside = [node for node in self._functions if node.lineno <= line <= (node.end_lineno or node.lineno)]
-        return max(inside, key=lambda node: node.lineno, default=None)
 
     def _origin(self, expression: ast.expr, line: int, hops: int) -> int | None:
         """The line on which the value of an expression is made; None when it cannot be followed."""
@@ -78,7 +72,7 @@ class _Search:
         return None
 
     def _of_name(self, name: str, line: int, hops: int) -> int | None:
-        around = self._around(line)
+        around = innermost_function(self._tree, line)
         for scope in [around, self._tree] if around is not None else [self._tree]:
             if isinstance(scope, Function) and any(argument.arg == name for argument in _arguments(scope)):
                 return None

@@ -32,20 +32,20 @@ def _file_of(run: Run, location: Location) -> tuple[list[str], ast.Module] | Non
 def function_around(run: Run, location: Location) -> Function | None:
     """The innermost function that holds the line."""
     known = _file_of(run, location)
-    if known is None:
-        return None
+    return None if known is None else innermost_function(known[1], location.line)
+
+
+def innermost_function(tree: ast.Module, line: int) -> Function | None:
     around = [
-        node
-        for node in ast.walk(known[1])
-        if isinstance(node, Function) and node.lineno <= location.line <= (node.end_lineno or node.lineno)
+        node for node in ast.walk(tree) if isinstance(node, Function) and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]
     return max(around, key=lambda node: node.lineno, default=None)
 
 
-def statement_at(function: Function, line: int) -> ast.stmt | None:
-    """The smallest statement of a function that covers the line."""
+def statement_at(scope: Function | ast.Module, line: int) -> ast.stmt | None:
+    """The smallest statement of a function or file that covers the line."""
     covering = [
-        node for node in ast.walk(function) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line)
+        node for node in ast.walk(scope) if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line)
     ]
     return min(covering, key=lambda node: (node.end_lineno or node.lineno) - node.lineno, default=None)
 

@@ -108,13 +108,12 @@ def _place_of(history: ParameterHistory, trace: Trace, module: Module, siblings:
     matrices = _matrices(history, [module])
     shape = matrices[0] if matrices else None
     if module.kind in LEAVES | {"container"} and _goes_around(history, module, siblings):
-        return (
-            f"it takes what {run_name(history, module)} takes and gives what that gives, and nothing goes around the layers there"
-        )
+        block = _name_around(history, module)
+        return f"it takes what {block} takes and gives what {block} gives, and nothing goes around the layers there"
     if module.kind not in LEAVES and matrices and matrices[0][1] == matrices[-1][0] and _joins(siblings, matrices[-1][0]):
         return f"it takes and gives {matrices[-1][0]} features, and its neighbours are connected without it"
     if shape is None or module.kind not in LEAVES:
-        container = run_kind(history, module)
+        container = _type_around(history, module)
         return "others of its kind in the same list are called" if alike and container == "ModuleList" else None
     if module.kind == "embedding":
         widths = {other.settings.get("embedding_dim") for other in siblings if other.kind == "embedding"}
@@ -138,13 +137,13 @@ def _goes_around(history: ParameterHistory, module: Module, siblings: list[Modul
     return len(own) == 1 and len(block) > 1 and own[0][1] == block[0][1] != own[0][0] == block[-1][0]
 
 
-def run_name(history: ParameterHistory, module: Module) -> str:
+def _name_around(history: ParameterHistory, module: Module) -> str:
     """The name of the module around this one."""
     parent = parent_of(history.run, module.id)
     return "the model" if parent is None else history.run.modules[parent].name
 
 
-def run_kind(history: ParameterHistory, module: Module) -> str | None:
+def _type_around(history: ParameterHistory, module: Module) -> str | None:
     """The class of the module around this one."""
     parent = parent_of(history.run, module.id)
     return None if parent is None else history.run.modules[parent].type

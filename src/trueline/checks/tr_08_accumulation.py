@@ -106,8 +106,7 @@ def _divided(run: Run, order: EventOrder, stepped: list[Step], window: int) -> F
         return ITEM.not_checked(
             "the loss is not divided, but whether the gradients are divided, scaled or clipped later is not known."
         )
-    optimizer = run.optimizers[stepped[0].optimizer or 0]
-    adaptive = any(name in optimizer.type for name in _ADAPTIVE)
+    adaptive = _is_adaptive(run, stepped)
     where = run.events_of("backward")[0].location
     effect = (
         "an adaptive optimizer makes up for most of it" if adaptive else f"the learning rate is in effect {window} times as large"
@@ -130,9 +129,13 @@ def _divided(run: Run, order: EventOrder, stepped: list[Step], window: int) -> F
     )
 
 
+def _is_adaptive(run: Run, stepped: list[Step]) -> bool:
+    return any(name in run.optimizers[stepped[0].optimizer or 0].type for name in _ADAPTIVE)
+
+
 def _divided_twice(run: Run, stepped: list[Step], window: int, passes: int) -> Finding:
     where = run.events_of("backward")[0].location
-    adaptive = any(name in run.optimizers[stepped[0].optimizer or 0].type for name in _ADAPTIVE)
+    adaptive = _is_adaptive(run, stepped)
     effect = (
         "an adaptive optimizer makes up for most of it"
         if adaptive

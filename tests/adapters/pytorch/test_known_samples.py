@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -122,3 +124,35 @@ def test_what_is_put_together_otherwise_is_read_every_time(recorded: Recorded, r
     given, seen = delivered(recorded, loader)
     assert seen == given
     assert len(reads) == len(given)
+
+
+def test_other_tensors_and_other_parts_are_seen_at_once(recorded: Recorded) -> None:
+    dataset = TensorDataset(*tensors())
+    part = Subset(dataset, list(range(16)))
+
+    def change(epoch: int) -> None:
+        if epoch == 10:
+            dataset.tensors = tensors()
+        if epoch == 15:
+            part.indices = list(range(16, 32))
+
+    given, seen = delivered(recorded, DataLoader(part, batch_size=SIZE, shuffle=True), change)
+    assert seen == given
+
+
+def test_the_dataset_is_not_kept_alive(recorded: Recorded) -> None:
+    gone: list[bool] = []
+
+    def script() -> None:
+        dataset = TensorDataset(*tensors())
+        reference = weakref.ref(dataset)
+        loader = DataLoader(dataset, batch_size=SIZE)
+        for _ in range(3):
+            for _batch in loader:
+                pass
+        del dataset, loader, _batch
+        gc.collect()
+        gone.append(reference() is None)
+
+    recorded(script)
+    assert gone == [True]

@@ -232,3 +232,30 @@ def test_everything_is_judged_under_autocast(recorded: Recorded) -> None:
     scores = recorded(script).scores
     assert sum(one.training for one in scores) == 90
     assert sum(not one.training for one in scores) == 90
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_binary_targets_in_half_precision_are_judged(recorded: Recorded, dtype: torch.dtype) -> None:
+    x, y = torch.randn(8, 5, dtype=dtype), (torch.arange(8) % 2).to(dtype)
+
+    def script() -> None:
+        model = nn.Linear(5, 1).to(dtype)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            F.binary_cross_entropy_with_logits(model(x).squeeze(1), y).backward()
+            optimizer.step()
+
+    assert [scores.labels for scores in recorded(script).scores] == [(0, 1) * 4] * 3
+
+
+def test_a_single_score_without_an_axis_does_no_harm(recorded: Recorded) -> None:
+    def script() -> None:
+        model = nn.Linear(5, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(70):
+            optimizer.zero_grad()
+            F.binary_cross_entropy_with_logits(model(torch.randn(1, 5)).squeeze(), torch.tensor(1.0)).backward()
+            optimizer.step()
+
+    assert len(recorded(script).steps) == 70

@@ -236,7 +236,7 @@ class BatchWatch(Watch):
             prints, targets, kind, missing = recalled[0], recalled[1] or None, "class" if recalled[1] else None, None
         else:
             prints, targets, kind, missing = _read(layout, fields)
-            if known is not None and missing is None and kind in (None, "class") and layout.whole_numbers:
+            if known is not None and missing is None and layout.whole_numbers:
                 known.learn(index, prints, targets or b"")
         row: list[Any] = [
             recorder.next_seq(), recorder.step, loader, epoch, position, wait, size, prints, targets, kind, described,

@@ -92,7 +92,8 @@ def nonfinite(name: str, tensor: Tensor, array: NDArray[Any]) -> dict[str, Any] 
     flat = array.reshape(-1)
     if array.dtype != np.float16:
         # A dot product with itself tells at once that there is nothing; of much data torch's is quicker.
-        square = flat.dot(flat) if flat.size <= _SMALL_ARRAY else torch.dot(*[torch.from_numpy(flat)] * 2).item()
+        values: Any = flat if flat.size <= _SMALL_ARRAY else torch.from_numpy(flat)
+        square = float(values.dot(values))
         if square - square == 0.0:
             return None
     finite = np.isfinite(array)

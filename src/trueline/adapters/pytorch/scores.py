@@ -97,7 +97,7 @@ class ScoreWatch(Watch):
         self._account(started)
 
     def _keep(self, current: Current, kind: str, scores: Tensor, labels: Tensor, *, training: bool) -> None:
-        if self._last == (current.seq, training) or not scores.is_cpu or not scores.is_floating_point():
+        if self._last == (current.seq, training) or not scores.is_cpu or not scores.is_floating_point() or not scores.dim():
             return
         recorder = self.recorder
         self._last = (current.seq, training)
@@ -111,7 +111,7 @@ class ScoreWatch(Watch):
         if self._count % _LOOKED_AT == 0 or values.numel() > _PUT_OFF:
             margins = self._judge([one])
             if training and margins is not None:
-                self._batches.samples.scored(current.seq, classes.reshape(-1).numpy(), margins)
+                self._batches.samples.scored(current.seq, _flat(classes), margins)
             return
         # Between the small operations of a short step everything is cold in the caches: many are judged at once.
         self._waiting.append(one)
@@ -137,7 +137,7 @@ class ScoreWatch(Watch):
         with torch._C.DisableTorchFunction():
             # Joined by numpy: under autocast torch would change their formats, or refuse to.
             scores: NDArray[Any] = np.concatenate([one.scores.float().numpy() for one in alike])
-            labels: NDArray[Any] = np.concatenate([one.labels.reshape(-1).numpy() for one in alike])
+            labels: NDArray[Any] = np.concatenate([_flat(one.labels) for one in alike])
         judged = _judged(alike[0].kind, scores, labels, sum(one.size for one in alike))
         if judged is None:
             return None
@@ -153,6 +153,12 @@ class ScoreWatch(Watch):
     def finish(self) -> None:
         """Judge what was put off."""
         self._judge_waiting()
+
+
+def _flat(labels: Tensor) -> NDArray[Any]:
+    """Numpy does not know every format that targets of a binary loss may have."""
+    values: NDArray[Any] = (labels.float() if labels.is_floating_point() else labels).reshape(-1).numpy()
+    return values
 
 
 def _judged(kind: str, scores: NDArray[Any], labels: NDArray[Any], size: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
