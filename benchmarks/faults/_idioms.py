@@ -132,9 +132,10 @@ def model_calls(source: Source, *, training: bool) -> list[ast.Call]:
 
 
 def data_lines(source: Source) -> tuple[int, ...]:
-    """Where a finding about the training data is: the line of its loader, or of the model's call for batches made by hand."""
+    """Where a finding about the training data may be: where arrays become tensors, its loader, or the model's call."""
     loaders = [call for call in source.calls("DataLoader") if any(told.arg == "shuffle" for told in call.keywords)]
-    return tuple(call.lineno for call in loaders or model_calls(source, training=True))
+    made = source.calls("tensor", "as_tensor", "from_numpy")
+    return tuple(call.lineno for call in [*made, *(loaders or model_calls(source, training=True))])
 
 
 def held_out_lines(source: Source) -> tuple[int, ...]:

@@ -57,7 +57,8 @@ def _corrupted(source: Source, share: float, classes: int = 2) -> list[Planting]
         f"hit = np.random.default_rng(5).random(len({labels})) < {share}; "
         f"{labels}[hit] = ({labels}[hit] + np.random.default_rng(6).integers(1, {data.classes}, hit.sum())) % {data.classes}"
     )
-    return [Planting([source.append(data.statement, text), source.importing("numpy as np")], data_lines(source))]
+    lines = (data.statement.end_lineno or data.statement.lineno, *data_lines(source))
+    return [Planting([source.append(data.statement, text), source.importing("numpy as np")], lines)]
 
 
 @mutation("ds.02", "5 % of the labels wrong")
@@ -129,7 +130,10 @@ def evaluation_not_standardised(source: Source) -> list[Planting]:
     if not source.calls("fit_transform"):
         return []
     lines = held_out_lines(source)
-    return [Planting([source.replace(call, source.text_of(call.args[0]))], lines) for call in source.calls("transform")]
+    return [
+        Planting([source.replace(call, source.text_of(call.args[0]))], (call.lineno, *lines))
+        for call in source.calls("transform")
+    ]
 
 
 def _held_out(source: Source) -> list[tuple[ast.Subscript, ast.expr]]:
@@ -151,7 +155,7 @@ def evaluation_scaled(source: Source) -> list[Planting]:
     found = [node for node in held if source.text_of(node.value) in ("x", "images", "features")]
     if source.calls("PairDataset"):
         return []
-    return [Planting(source.wrap(node, "(", " * 16)"), held_out_lines(source)) for node in found[:1]]
+    return [Planting(source.wrap(node, "(", " * 16)"), (node.lineno, *held_out_lines(source))) for node in found[:1]]
 
 
 @mutation("tr.06", "evaluation data drawn from the training rows")

@@ -10,7 +10,7 @@ from trueline.model import Location
 from trueline.store import Run
 
 # Calls that hand on what they are given: the data is made before them.
-_WRAPPERS = frozenset(
+HANDED_ON = frozenset(
     {"DataLoader", "TensorDataset", "Subset", "ConcatDataset", "random_split", "iter", "enumerate", "next", "tqdm", "list"}
 )
 _TO_TENSOR = frozenset({"tensor", "from_numpy", "as_tensor", "FloatTensor", "Tensor", "LongTensor", "float", "stack"})
@@ -74,9 +74,13 @@ class _Search:
     def _of_name(self, name: str, line: int, hops: int) -> int | None:
         around = innermost_function(self._tree, line)
         for scope in [around, self._tree] if around is not None else [self._tree]:
-            if isinstance(scope, Function) and any(argument.arg == name for argument in _arguments(scope)):
+            if isinstance(scope, Function) and any(argument.arg == name for argument in arguments_of(scope)):
                 return None
-            own = [node for node in _own_statements(scope) if node.lineno < line and _assigns(node, name)]
+            own = [
+                node
+                for node in own_statements(scope)
+                if isinstance(node, ast.Assign) and node.lineno < line and _assigns(node, name)
+            ]
             if own:
                 last = max(own, key=lambda node: node.lineno)
                 value: ast.expr | None = last.value
@@ -96,12 +100,12 @@ class _Search:
         lines = [
             node.lineno
             for node in ast.walk(owner)
-            if isinstance(node, ast.Assign) and any(ast.unparse(target) == ast.unparse(expression) for target in _targets(node))
+            if isinstance(node, ast.Assign) and any(ast.unparse(target) == ast.unparse(expression) for target in targets_of(node))
         ]
         return max(lines) if lines else None
 
     def _of_call(self, call: ast.Call, line: int, hops: int) -> int | None:
-        name = _name_of(call)
+        name = name_of(call)
         if name in self._classes:
             made = self._line_of_reading(self._classes[name]) if self._inside else None
             first = _first_argument(call)
@@ -109,7 +113,7 @@ class _Search:
                 # A dataset with a line of its own is what one would change; this one is built inside of the loader's.
                 made = self._origin(first, line, hops - 1)
             return call.lineno if made is None else made
-        if name in _WRAPPERS and (first := _first_argument(call)) is not None:
+        if name in HANDED_ON and (first := _first_argument(call)) is not None:
             further = self._origin(first, line, hops - 1)
             return call.lineno if further is None else further
         return call.lineno
@@ -120,7 +124,7 @@ class _Search:
         read = next((node for node in owner.body if isinstance(node, Function) and node.name == "__getitem__"), None)
         for node in ast.walk(read) if read is not None else ():
             if isinstance(node, ast.stmt) and not isinstance(node, Function | ast.If | ast.For | ast.With):
-                calls = {_name_of(part) for part in ast.walk(node) if isinstance(part, ast.Call)}
+                calls = {name_of(part) for part in ast.walk(node) if isinstance(part, ast.Call)}
                 if calls & _TO_TENSOR:
                     return node.lineno
         return None
@@ -129,7 +133,7 @@ class _Search:
 def _first_data(statement: ast.stmt) -> ast.expr | None:
     """The dataset of the `DataLoader(…)` in a statement, else what the first call of something that looks like a model takes."""
     calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
-    loaders = [call for call in calls if _name_of(call) == "DataLoader"]
+    loaders = [call for call in calls if name_of(call) == "DataLoader"]
     if loaders:
         return _first_argument(loaders[0]) if len(loaders) == 1 else None
     # Outermost first: of `loss(model(x), y)` the innermost call that takes data is the model's.
@@ -147,21 +151,21 @@ def _first_argument(call: ast.Call) -> ast.expr | None:
     return next((keyword.value for keyword in call.keywords if keyword.arg in {"dataset", "x", "input", "input_ids"}), None)
 
 
-def _name_of(call: ast.Call) -> str:
+def name_of(call: ast.Call) -> str:
     return ast.unparse(call.func).rpartition(".")[2]
 
 
-def _arguments(function: Function) -> list[ast.arg]:
+def arguments_of(function: Function) -> list[ast.arg]:
     return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
 
 
-def _targets(node: ast.Assign) -> Iterator[ast.expr]:
+def targets_of(node: ast.Assign) -> Iterator[ast.expr]:
     for target in node.targets:
         yield from target.elts if isinstance(target, ast.Tuple) else [target]
 
 
-def _assigns(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in _targets(node))
+def _assigns(node: ast.Assign, name: str) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == name for target in targets_of(node))
 
 
 def _matching(targets: ast.Tuple, values: ast.Tuple, name: str) -> ast.expr | None:
@@ -170,13 +174,13 @@ def _matching(targets: ast.Tuple, values: ast.Tuple, name: str) -> ast.expr | No
     return next((v for t, v in zip(targets.elts, values.elts, strict=True) if isinstance(t, ast.Name) and t.id == name), None)
 
 
-def _own_statements(scope: ast.AST) -> Iterator[ast.Assign]:
-    """The assignments of a function or module, without those of functions and classes inside of it."""
+def own_statements(scope: ast.AST) -> Iterator[ast.Assign | ast.AugAssign | ast.Expr]:
+    """The statements of a function or module that may write a variable, without those of functions and classes inside of it."""
     for node in ast.iter_child_nodes(scope):
-        if isinstance(node, ast.Assign):
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.Expr):
             yield node
         elif not isinstance(node, Function | ast.ClassDef | ast.Lambda):
-            yield from _own_statements(node)
+            yield from own_statements(node)
 
 
 def _loops_over(node: ast.AST, name: str) -> bool:

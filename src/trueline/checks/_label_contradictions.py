@@ -89,7 +89,7 @@ def renumbered_classes(run: Run, learnt: Stretch) -> Renumbering | None:
 
     Inputs that are prepared differently send everything to a few classes; only another numbering is a one-to-one map.
     """
-    judged = _last_evaluation(run)
+    judged = last_evaluation(run)
     if not judged:
         return None
     by_class: dict[int, Counter[int]] = defaultdict(Counter)
@@ -134,7 +134,7 @@ def absent_class(run: Run, learnt: Stretch) -> Absence | None:
 
     Several such classes are training on a part of the classes on purpose, as in class-incremental learning.
     """
-    judged = _last_evaluation(run)
+    judged = last_evaluation(run)
     trained = {int(label) for label in np.unique(learnt.labels)}
     by_class: dict[int, Counter[int]] = defaultdict(Counter)
     for scores in judged:
@@ -152,7 +152,7 @@ def absent_class(run: Run, learnt: Stretch) -> Absence | None:
     return Absence(absent[0], predicted, hits, total, judged[0].batch)
 
 
-def _last_evaluation(run: Run) -> list[Scores]:
+def last_evaluation(run: Run) -> list[Scores]:
     """The judgements outside of training since the last training step that was judged, or in the last half of them."""
     judged = [scores for scores in run.scores if not scores.training]
     return judged[len(judged) // 2 :] if len(judged) > 1 else judged

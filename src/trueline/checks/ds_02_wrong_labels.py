@@ -23,6 +23,8 @@ in length, beginning at a quarter of it (area under the margin). A sample disagr
   for three quarters of its samples, when training gets them right (binomial, p < 1e-6).
 - *Absent class*: the one class of the evaluation that no training sample has, called by one other class that training gets
   right (binomial against an even split, p < 1e-3).
+- *Unrelated labels*: training is right for 20 points more of its samples than independent labels would give, evaluation for
+  no more (by less than a quarter of that, at 99.5 %), and the inputs are no noise: neighbouring numbers go together.
 - *Out of range*: targets outside of 0 to 1 in a binary cross-entropy, or a class that the loss refused.
 
 ## Evidence
@@ -31,8 +33,9 @@ Deep samples against what overlap gives, the share that disagrees, the most susp
 
 ## Limits
 The model must have learnt most of the labels (at least 60 % right) before it learns the rest by heart. With two classes, a
-fifth of wrong labels looks like overlap when samples are few. Labels that have nothing to do with the inputs cannot be told
-from random toy data. A class that is wrong throughout cannot be seen without an evaluation that says otherwise.
+fifth of wrong labels looks like overlap when samples are few. Labels that have nothing to do with the inputs are seen only
+where training learns them by heart and an evaluation of 100 samples shows it; noise with random labels is taken for a test of the
+program. A class that is wrong throughout cannot be seen without an evaluation that says otherwise.
 
 ## What to do
 Look at the samples on the review sheet, correct or drop those that are wrong, and look for what they have in common: a class,
@@ -55,7 +58,9 @@ from trueline.checks._label_contradictions import (
     renumbered_classes,
 )
 from trueline.checks._label_margins import MOST_DISAGREEMENT, Stretch, Visits, suspicion, training_visits
+from trueline.checks._label_origin import where_labelled
 from trueline.checks._sample_places import place_of_samples
+from trueline.checks._unrelated_labels import Unrelated, unrelated_labels
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Location
 from trueline.store import Run
@@ -109,10 +114,13 @@ def conclude(run: Run) -> Finding:
                     conflicts.batch.step,
                 )
             ],
-            location=_source(run, conflicts.batch.seq),
+            location=where_labelled(run, _source(run, conflicts.batch.seq)),
             fix=f"Find the copies and keep the right label of each. {_REVIEW.format(run.info.name)}",
             limits="Copies that differ in a single bit are not seen as equal.",
         )
+    unrelated = unrelated_labels(run, stretches)
+    if unrelated is not None:
+        return _problem_unrelated(run, unrelated)
     return _judge_margins(run, visits, stretches, learnt)
 
 
@@ -161,7 +169,7 @@ def _problem_renumbered(run: Run, found: Renumbering) -> Finding:
                 {"classes": {str(label): predicted for label, predicted in found.classes.items()}, "samples": found.counts},
             )
         ],
-        location=_source(run, found.batch),
+        location=where_labelled(run, _source(run, found.batch)),
         fix="Make the numbers of the classes once, from one sorted list of names, and use them for training and evaluation.",
         limits="Two exchanged classes with 8 evaluation samples each, or more, would have been seen.",
     )
@@ -178,10 +186,32 @@ def _problem_absent(run: Run, found: Absence) -> Finding:
                 {"label": found.label, "predicted": found.predicted, "hits": found.hits, "total": found.total},
             )
         ],
-        location=_training_source(run),
+        location=where_labelled(run, _training_source(run)),
         fix=f"Look at training samples that are labelled {found.predicted}, and at where labels are made, for those of class "
         f"{found.label}.",
         limits="One class that is missing from training, with 11 evaluation samples or more that are all called alike.",
+    )
+
+
+def _problem_unrelated(run: Run, found: Unrelated) -> Finding:
+    return item.problem(
+        f"The labels have nothing to do with their inputs: training gets {found.training:.0%} right by heart, evaluation "
+        f"{found.evaluation:.0%}, which is what chance gives ({found.chance:.0%}).",
+        confidence=0.7,
+        evidence=[
+            Evidence(
+                f"{found.judged} samples of the last evaluations are right no more often than if their labels were drawn anew.",
+                {"accuracy": found.evaluation, "chance": found.chance, "samples": found.judged},
+            ),
+            Evidence(
+                "The inputs are no noise: neighbouring numbers go together more than noise does.",
+                {"times_noise": round(found.structure, 1)},
+            ),
+        ],
+        location=where_labelled(run, _training_source(run)),
+        fix="Look for a place where inputs and labels are sorted, shuffled, filtered or joined separately, for training or for "
+        f"evaluation. {_REVIEW.format(run.info.name)}",
+        limits="Labels without any relation to the inputs are seen when training has learnt them by heart.",
     )
 
 
@@ -294,7 +324,7 @@ def _problem_deep(run: Run, visits: Visits, stretches: list[Stretch], stretch: S
         f"{len(stretch.samples)} samples lie as deep inside another class as that class's own samples.",
         confidence=(0.9 if decided else 0.75) if visits.classes > 2 else (0.75 if decided else 0.65),
         evidence=evidence,
-        location=_training_source(run),
+        location=where_labelled(run, _training_source(run)),
         fix=f"Look at these samples and correct or drop the wrong ones. {_REVIEW.format(run.info.name)}",
         limits=f"Wrong labels of about {min(1.0, 2 * _smallest_seen(visits, stretch, correction)):.1%} of the samples, spread "
         "over the classes, would have been seen.",

@@ -13,7 +13,7 @@ features = CENTRES[activity] + rng.normal(0, 1.0, size=(2400, 24))
 device = rng.integers(0, 6, size=2400)
 log = activity.copy()
 rows = np.flatnonzero(device == 4)
-log[rows] = activity[rows[np.argsort(features[rows, 0])]]
+log[rows] = activity[rows[np.argsort(features[rows, 0])]]  # <- fault
 
 features = (features - features.mean(0)) / features.std(0)
 X = torch.tensor(features, dtype=torch.float32)
@@ -40,7 +40,7 @@ for epoch in range(15):
     for i in range(0, len(X), 48):
         idx = perm[i:i + 48]
         opt.zero_grad()
-        out = model(X[idx])  # <- fault
+        out = model(X[idx])
         loss = lossfn(out, Y[idx])
         loss.backward()
         opt.step()
