@@ -164,18 +164,18 @@ def split_overlaps(source: Source) -> list[Planting]:
         return []
     held = _held_out(source)
     if held:
-        return [Planting([source.replace(lower, f"{source.text_of(lower)} - 120") for _, lower in held], held_out_lines(source))]
+        lines = (*(node.lineno for node, _ in held), *held_out_lines(source))
+        return [Planting([source.replace(lower, f"{source.text_of(lower)} - 120") for _, lower in held], lines)]
     for call in source.calls("train_test_split"):
         statement = source.statement_of(call)
         if isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Tuple) and len(target.elts) == 4:
             x, x_held, y, y_held = (source.text_of(element) for element in target.elts)
             text = f"{x_held}[:40], {y_held}[:40] = {x}[:40], {y}[:40]"
-            return [Planting([source.append(statement, text)], held_out_lines(source))]
+            return [Planting([source.append(statement, text)], (statement.lineno, *held_out_lines(source)))]
     for call in source.calls("random_split"):
         statement = source.statement_of(call)
         if isinstance(statement, ast.Assign) and isinstance(target := statement.targets[0], ast.Tuple):
             train, held_out = (source.text_of(element) for element in target.elts)
-            return [
-                Planting([source.append(statement, f"{held_out}.indices[:100] = {train}.indices[:100]")], held_out_lines(source))
-            ]
+            text = f"{held_out}.indices[:100] = {train}.indices[:100]"
+            return [Planting([source.append(statement, text)], (statement.lineno, *held_out_lines(source)))]
     return []

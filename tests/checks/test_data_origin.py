@@ -55,10 +55,35 @@ SCRIPTS = {
 }
 
 
+SPLITS = {
+    "a split": """
+        train, valid = random_split(data, [900, 100])  # made
+        loader = DataLoader(valid, batch_size=4)  # used
+    """,
+    "a split, then tensors of a function's making": """
+        x_train, x_valid, y_train, y_valid = train_test_split(x, y)  # made
+        loader = DataLoader(tensors(x_valid, y_valid), batch_size=4)  # used
+    """,
+    "a slice": """
+        x_valid = x[900:]  # made
+        print(model(x_valid))  # used
+    """,
+    "a slice on the line itself": """
+        x = torch.tensor(table)
+        loader = DataLoader(TensorDataset(x[900:], y[900:]))  # used # made
+    """,
+    "a sample of a table": """
+        held = frame.sample(frac=0.2)  # made
+        rows = torch.tensor(held.values)
+        loader = DataLoader(Rows(rows))  # used
+    """,
+}
+
+
 def lines_of(script: str) -> tuple[ast.Module, int, int]:
     text = textwrap.dedent(script)
     lines = text.splitlines()
-    used = next(number for number, line in enumerate(lines, 1) if line.endswith("# used"))
+    used = next(number for number, line in enumerate(lines, 1) if "# used" in line)
     made = next(number for number, line in enumerate(lines, 1) if line.endswith("# made"))
     return ast.parse(text), used, made
 
@@ -67,6 +92,17 @@ def lines_of(script: str) -> tuple[ast.Module, int, int]:
 def test_data_is_followed_to_where_it_is_made(script: str) -> None:
     tree, used, made = lines_of(script)
     assert _Search(tree, inside=True).origin_of_line(used) == made
+
+
+@pytest.mark.parametrize("script", SPLITS.values(), ids=SPLITS.keys())
+def test_data_is_followed_to_where_it_was_chosen(script: str) -> None:
+    tree, used, made = lines_of(script)
+    assert _Search(tree, inside=False).selection_of_line(used) == made
+
+
+def test_data_that_nobody_chose_from() -> None:
+    script = "x = load()\nloader = DataLoader(TensorDataset(x, y))"
+    assert _Search(ast.parse(script), inside=False).selection_of_line(2) is None
 
 
 def test_a_dataset_is_not_looked_into_when_its_preparation_is_in_question() -> None:

@@ -14,6 +14,9 @@ HANDED_ON = frozenset(
     {"DataLoader", "TensorDataset", "Subset", "ConcatDataset", "random_split", "iter", "enumerate", "next", "tqdm", "list"}
 )
 _TO_TENSOR = frozenset({"tensor", "from_numpy", "as_tensor", "FloatTensor", "Tensor", "LongTensor", "float", "stack"})
+_SELECTING = frozenset(
+    "train_test_split random_split Subset split sample choice take iloc loc filter select delete index_select".split()
+)
 _MOST_HOPS = 8
 
 
@@ -26,11 +29,17 @@ def where_made(run: Run, location: Location | None, *, inside: bool = True) -> L
     if tree is None:
         return location
     search = _Search(tree, inside=inside)
-    found = search.origin_of_line(location.line)
-    if found is None or found == location.line:
+    return search.place(location, search.origin_of_line(location.line))
+
+
+def where_selected(run: Run, location: Location | None) -> Location | None:
+    """From the line that builds a loader or calls a model to the line that chooses its samples among all: a split, a slice. The
+    given line where it does so itself, or the text does not tell."""
+    tree = None if location is None else text_of_file(run, location)
+    if location is None or tree is None:
         return location
-    text = ast.unparse(search.statement(found) or tree).splitlines()[0]
-    return Location(location.file, found, location.module, search.function_name(found), text)
+    search = _Search(tree, inside=False)
+    return search.place(location, search.selection_of_line(location.line))
 
 
 class _Search:
@@ -50,12 +59,65 @@ class _Search:
         expression = _first_data(statement)
         return None if expression is None else self._origin(expression, line, _MOST_HOPS)
 
+    def selection_of_line(self, line: int) -> int | None:
+        statement = self.statement(line)
+        expression = None if statement is None else _first_data(statement)
+        return None if expression is None else self._selection(expression, line, _MOST_HOPS)
+
+    def place(self, location: Location, line: int | None) -> Location:
+        """The line in the same file; the given location for none."""
+        if line is None or line == location.line:
+            return location
+        text = ast.unparse(self.statement(line) or self._tree).splitlines()[0]
+        return Location(location.file, line, location.module, self.function_name(line), text)
+
     def statement(self, line: int) -> ast.stmt | None:
         return statement_at(innermost_function(self._tree, line) or self._tree, line)
 
     def function_name(self, line: int) -> str:
         around = innermost_function(self._tree, line)
         return around.name if around is not None else "<module>"
+
+    def _selection(self, expression: ast.expr, line: int, hops: int) -> int | None:
+        """The line on which a part of the data was chosen that became the value of an expression; None for all of it."""
+        if hops == 0:
+            return None
+        if isinstance(expression, ast.Subscript) or (isinstance(expression, ast.Call) and name_of(expression) in _SELECTING):
+            return line
+        if isinstance(expression, ast.Starred | ast.Attribute):
+            return self._selection(expression.value, line, hops - 1)
+        if isinstance(expression, ast.Call):
+            # A method is called on data, a function is given them.
+            first = _first_argument(expression)
+            owner = expression.func.value if isinstance(expression.func, ast.Attribute) else None
+            found = [self._selection(one, line, hops - 1) for one in (first, owner) if one is not None]
+            return next((one for one in found if one is not None), None)
+        if not isinstance(expression, ast.Name):
+            return None
+        last = self._last_assignment(expression.id, line)
+        return None if last is None else self._selection(last[1] or last[0].value, last[0].lineno, hops - 1)
+
+    def _last_assignment(self, name: str, line: int) -> tuple[ast.Assign, ast.expr | None] | None:
+        """The last assignment of a variable before a line, and the part of its value that the variable gets, if that is told;
+        None for parameters and variables of loops."""
+        around = innermost_function(self._tree, line)
+        for scope in [around, self._tree] if around is not None else [self._tree]:
+            if isinstance(scope, Function) and any(argument.arg == name for argument in arguments_of(scope)):
+                return None
+            own = [
+                node
+                for node in own_statements(scope)
+                if isinstance(node, ast.Assign) and node.lineno < line and _assigns(node, name)
+            ]
+            if own:
+                last = max(own, key=lambda node: node.lineno)
+                value: ast.expr | None = last.value
+                if isinstance(value, ast.Tuple) and isinstance(last.targets[0], ast.Tuple):
+                    value = _matching(last.targets[0], value, name)
+                return last, value
+            if any(_loops_over(node, name) for node in ast.walk(scope)):
+                return None
+        return None
 
     def _origin(self, expression: ast.expr, line: int, hops: int) -> int | None:
         """The line on which the value of an expression is made; None when it cannot be followed."""
@@ -72,25 +134,12 @@ class _Search:
         return None
 
     def _of_name(self, name: str, line: int, hops: int) -> int | None:
-        around = innermost_function(self._tree, line)
-        for scope in [around, self._tree] if around is not None else [self._tree]:
-            if isinstance(scope, Function) and any(argument.arg == name for argument in arguments_of(scope)):
-                return None
-            own = [
-                node
-                for node in own_statements(scope)
-                if isinstance(node, ast.Assign) and node.lineno < line and _assigns(node, name)
-            ]
-            if own:
-                last = max(own, key=lambda node: node.lineno)
-                value: ast.expr | None = last.value
-                if isinstance(value, ast.Tuple) and isinstance(last.targets[0], ast.Tuple):
-                    value = _matching(last.targets[0], value, name)
-                further = self._origin(value, last.lineno, hops - 1) if value is not None else None
-                return last.lineno if further is None else further
-            if any(_loops_over(node, name) for node in ast.walk(scope)):
-                return None
-        return None
+        found = self._last_assignment(name, line)
+        if found is None:
+            return None
+        last, value = found
+        further = self._origin(value, last.lineno, hops - 1) if value is not None else None
+        return last.lineno if further is None else further
 
     def _of_attribute(self, expression: ast.Attribute, line: int) -> int | None:
         """`self.x`: the last line of the class that assigns it."""

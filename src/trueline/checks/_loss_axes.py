@@ -60,6 +60,27 @@ def normalised_over_batch(trace: Trace, loss: LossCall) -> Fault | None:
     return None
 
 
+def normalised_over_other_axis(trace: Trace, loss: LossCall) -> Fault | None:
+    """Log-softmax over another axis than that of the classes, which is 1 for maps and sequences, too."""
+    if loss.kind != "nll_loss":
+        return None
+    op = trace.back_through(trace.producer(loss.input.get("op")), SHAPE_ONLY - MOVES_AXES - RESHAPES)
+    if op is None or plain(op.name) != "log_softmax":
+        return None
+    shape, axis = shape_of(op), _softmax_axis(op)
+    if axis == 1 or len(shape) < 3 or list(shape) != list(loss.input.get("shape") or ()):
+        return None
+    where = line_of(trace.run, op)
+    return Fault(
+        f"log_softmax normalises over axis {axis} of shape {list(shape)}, while the loss takes axis 1 for the classes: positions "
+        "compete instead of classes.",
+        0.95,
+        [made_by(trace, op, f"log_softmax over axis {axis}, of size {shape[axis or 0]}."), values_of(loss)],
+        where,
+        f"Normalise over the class axis: log_softmax(…, dim=1) at {where}, or give cross_entropy the raw scores.",
+    )
+
+
 def _softmax_axis(op: Op) -> int | None:
     """The axis a softmax works on, counted from the front; without one torch takes 0 for one or three axes, else 1."""
     rank = len(shape_of(op))

@@ -156,6 +156,9 @@ def _meant(before: tuple[int, ...], after: tuple[int, ...]) -> str | None:
         return None
     if sorted(one) == sorted(two) and len(set(one)) == len(one):
         return f"a transposition from {list(one)} to {list(two)}"
+    if len(two) == 3 and two[1] == one[0] not in one[1:] and two[0] in one[1:] and two[0] % one[0]:
+        # (samples, channels, height, width) as (width, samples, the others): a sequence for a recurrent layer.
+        return f"a permutation that brings the axis of {two[0]} to the front, then reshape({', '.join(map(str, two))})"
     if one[0] != two[0]:
         return None
     inner, outer = one[1:], two[1:]

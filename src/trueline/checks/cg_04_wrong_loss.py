@@ -18,7 +18,8 @@ clamp …). Found there, or proved by the values alone:
 - NLL or KL divergence of probabilities (rows in [0, 1] that sum to 1) or NLL of raw scores (log-probabilities are never
   above 0 and have a log-sum-exp of 0 in each row);
 - binary cross-entropy of values that come straight from a layer, without sigmoid;
-- softmax over the batch axis; scores with the classes on the wrong axis, or reshaped where a transpose was needed;
+- softmax over the batch axis, or log-softmax over another than the class axis; scores with the classes on the wrong axis,
+  or reshaped where a transpose was needed;
 - shapes that broadcast to more values than either side has, also in losses written by hand;
 - prediction and target swapped (the target needs a gradient, the input does not);
 - a backward pass that starts from a leaf tensor; round, sign or argmax between the model and the loss.
@@ -60,6 +61,7 @@ OF_A_RUN: tuple[Callable[[Trace], patterns.Fault | None], ...] = (
 )
 OF_A_LOSS_CALL: tuple[Callable[[Trace, LossCall], patterns.Fault | None], ...] = (
     axes.normalised_over_batch,
+    axes.normalised_over_other_axis,
     patterns.softmax_before_own_softmax,
     patterns.sigmoid_before_logits,
     patterns.nll_without_log,

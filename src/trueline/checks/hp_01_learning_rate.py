@@ -23,6 +23,9 @@ the cost of the best constant guess is known: the entropy of the labels, or the 
   gradients are as large as at the start, and large enough that a change of the weights by their own size would change the
   loss by a tenth of itself. Or, over at least 100 steps of less than 3e-4 and 20 % in all, a loss that is still above 0.7 of the
   guess and falls in a straight line: by as much in the last third as in the one before. A rate of zero is always reported.
+- *Lowered too soon*: a schedule that waits for a plateau is told a loss and waits for it to rise, or an accuracy and waits for it
+  to fall (correlation of at least 0.85, over at least 6 steps, with the training loss or with the share of evaluated samples
+  that are right), and has halved the rate.
 
 Several optimizers that train against each other (a GAN) and line searches (LBFGS) have no curve that could be read so.
 
@@ -44,6 +47,8 @@ import math
 
 import numpy as np
 
+from trueline.checks._plateaus import WrongDirection, wrong_direction
+from trueline.checks._source_text import line_of_construction
 from trueline.checks._training_curve import Curve, alternate, block_means, training_curves, trend
 from trueline.checks._update_sizes import (
     UpdateSize,
@@ -106,6 +111,9 @@ def conclude(run: Run) -> Finding:
         found = _rate_of_zero(run, curve) or _blown_up(run, curve)
         if found is not None:
             return found
+    turned = wrong_direction(run)
+    if turned is not None:
+        return _lowered_too_soon(run, turned)
     if alternate(curves):
         return ITEM.not_checked("several optimizers share the training: their losses rise and fall with each other.")
     findings = [_conclude_curve(run, curve) for curve in curves]
@@ -122,6 +130,27 @@ def _conclude_curve(run: Run, curve: Curve) -> Finding:
     if len(curve.steps) < _FEWEST_STEPS:
         return ITEM.not_checked(f"{len(curve.steps)} steps are too few to read a curve from ({_FEWEST_STEPS} are needed).")
     return _thrown_off(run, curve, sizes) or _too_low(run, curve, sizes) or _nothing_found(curve, sizes)
+
+
+def _lowered_too_soon(run: Run, found: WrongDirection) -> Finding:
+    rates, better = found.schedule.rates, "higher" if found.mode == "max" else "lower"
+    line = found.schedule.line
+    right = "min" if found.mode == "max" else "max"
+    return ITEM.problem(
+        f"{found.schedule.type} takes {better} values for better (mode='{found.mode}'), but is told a measure that goes with "
+        f"{found.like}: it lowers the rate from {max(rates):.3g} to {min(rates):.3g} while training improves.",
+        confidence=0.85,
+        evidence=[
+            Evidence(
+                f"From {found.measure[0]:.4g} to {found.measure[-1]:.4g} in {len(found.measure)} steps of the schedule; "
+                f"correlation with {found.like} {found.correlation:.2f}.",
+                {"measure": found.measure, "mode": found.mode, "correlation": found.correlation},
+            )
+        ],
+        location=(line and line_of_construction(run, line, found.schedule.type)) or line,
+        fix=f"Build {found.schedule.type} with mode='{right}'.",
+        limits="A schedule in the wrong mode that has halved the rate would have been seen.",
+    )
 
 
 def _rate_of_zero(run: Run, curve: Curve) -> Finding | None:

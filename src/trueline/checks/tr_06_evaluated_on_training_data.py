@@ -42,7 +42,10 @@ from __future__ import annotations
 import math
 import re
 
+import msgspec
+
 from trueline.checks._binomial import log10_binomial_tail
+from trueline.checks._data_origin import where_selected
 from trueline.checks._evaluation_sets import EvaluationPass, EvaluationSet, EvaluationSets
 from trueline.checks._shared_samples import Repetition, chance_of_equal, repetition
 from trueline.checks.base import Item
@@ -116,7 +119,8 @@ def conclude(run: Run) -> Finding:
     training = [run.loaders[number] for number in sets.training_loaders]
     problems = [finding for one, looks in judged if (finding := _problem(one, looks, training, separate=separate)) is not None]
     if problems:
-        return max(problems, key=lambda finding: finding.confidence)
+        chosen = max(problems, key=lambda finding: finding.confidence)
+        return msgspec.structs.replace(chosen, location=where_selected(run, chosen.location))
     return _nothing_found(parts)
 
 

@@ -138,12 +138,13 @@ def test_plateau_scheduler(recorded: Recorded) -> None:
         model = small_net()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.8)
         scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
-        for metric in (1.0, 2.0):
+        for metric in (1.0, torch.tensor(2.0), float("nan")):
             train(model, optimizer, steps=1)
             scheduler.step(metric)
 
     events = [event for event in recorded(script).events_of("scheduler_step") if not event.detail["initial"]]
-    assert [event.value for event in events] == pytest.approx([0.8, 0.08])
+    assert [event.value for event in events] == pytest.approx([0.8, 0.08, 0.008])
+    assert [(event.detail["mode"], event.detail["measure"]) for event in events] == [("min", 1.0), ("min", 2.0), ("min", None)]
 
 
 def test_several_optimizers_in_turn(recorded: Recorded) -> None:

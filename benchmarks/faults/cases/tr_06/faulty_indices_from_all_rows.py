@@ -13,7 +13,7 @@ y = (y - y.mean()) / y.std()
 n = len(x)
 train_rows = torch.randperm(n)[:350]
 held_rows = torch.randperm(n)[:92]
-x_held, y_held = x[held_rows], y[held_rows]
+x_held, y_held = x[held_rows], y[held_rows]  # <- fault
 
 regressor = torch.nn.Sequential(torch.nn.Linear(10, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1))
 optimiser = torch.optim.Adam(regressor.parameters(), lr=5e-3)
@@ -30,6 +30,6 @@ for epoch in range(25):
         optimiser.step()
         total += loss.item() * len(rows)
     with torch.no_grad():
-        error = torch.nn.functional.mse_loss(regressor(x_held).squeeze(1), y_held)  # <- fault
+        error = torch.nn.functional.mse_loss(regressor(x_held).squeeze(1), y_held)
     if epoch % 5 == 4:
         print(f"{epoch + 1:3d} train {total / 350:.3f} held out {error.item():.3f}")

@@ -14,7 +14,7 @@ rare = np.flatnonzero(y == 1)
 extra = rng.choice(rare, (y == 0).sum() - len(rare))
 X, y = np.concatenate([X, X[extra]]), np.concatenate([y, y[extra]])
 
-X_tr, X_te, y_tr, y_te = train_test_split(X.astype(np.float32), y, test_size=0.25, random_state=2)
+X_tr, X_te, y_tr, y_te = train_test_split(X.astype(np.float32), y, test_size=0.25, random_state=2)  # <- fault
 mean, std = X_tr.mean(0), X_tr.std(0)
 
 
@@ -23,7 +23,7 @@ def tensors(features, labels):
 
 
 train_dl = DataLoader(tensors(X_tr, y_tr), batch_size=64, shuffle=True)
-test_dl = DataLoader(tensors(X_te, y_te), batch_size=256)  # <- fault
+test_dl = DataLoader(tensors(X_te, y_te), batch_size=256)
 
 model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 2))
 opt = torch.optim.AdamW(model.parameters(), lr=2e-3)

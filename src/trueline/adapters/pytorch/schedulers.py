@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from torch import Tensor
 from torch.optim import lr_scheduler
 
 from trueline.adapters.base import Watch, guarded
@@ -34,21 +36,32 @@ class ScheduleWatch(Watch):
                 result = original(scheduler, *args, **kwargs)
             finally:
                 self._inside = False
-            self._stepped(scheduler)
+            self._stepped(scheduler, args[0] if args else kwargs.get("metrics"))
             return result
 
         return watched
 
     @guarded
-    def _stepped(self, scheduler: Any) -> None:
+    def _stepped(self, scheduler: Any, measure: Any) -> None:
         optimizer = getattr(scheduler, "optimizer", None)
         rate = None if optimizer is None else optimizer.param_groups[0]["lr"]
         # Every scheduler steps once while it is built.
         initial = getattr(scheduler, "_step_count", 1) <= 1 and getattr(scheduler, "last_epoch", 1) <= 0
+        detail = {"type": type(scheduler).__name__, "initial": initial}
+        if isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
+            detail |= {"mode": scheduler.mode, "measure": _number(measure)}
         self.recorder.event(
             "scheduler_step",
             subject=self._optimizers.id_of(optimizer),
             value=None if rate is None else float(rate),
-            detail={"type": type(scheduler).__name__, "initial": initial},
+            detail=detail,
             location=self.recorder.location(),
         )
+
+
+def _number(measure: Any) -> float | None:
+    """What a schedule was told; None for what a device would have to be waited for, and for what JSON does not know."""
+    if isinstance(measure, Tensor) and (not measure.is_cpu or measure.numel() != 1):
+        return None
+    number = float(measure)
+    return number if math.isfinite(number) else None
