@@ -22,6 +22,8 @@ steps, and at the end.
   had gradients and changed, still equal at the end.
 - *Ties lost*: an embedding and a linear layer of the same shape with equal random content before the first step, both
   trained, whose contents differ at the end.
+- *One object under two names*: weights are copied from one model to another during training (`target.load_state_dict(
+  online.state_dict())`), and all tensors of the one lie at the addresses of the other.
 
 ## Evidence
 The places of the one object and its uses in a step; the parameters with equal content at the beginning and at the end.
@@ -44,6 +46,7 @@ from collections import defaultdict
 from itertools import combinations
 
 from trueline.checks._dataflow import Trace, is_within, parent_of
+from trueline.checks._own_weights import own_load
 from trueline.checks._parameters import ParameterHistory, listed
 from trueline.checks._source_text import repeated_list_line
 from trueline.checks.base import Item
@@ -65,7 +68,7 @@ def conclude(run: Run) -> Finding:
     shared = _one_object_in_several_places(run, trace)
     if shared is not None:
         return shared
-    for found in (_copies_that_stay(history), _lost_ties(history)):
+    for found in (_copied_onto_itself(run), _copies_that_stay(history), _lost_ties(history)):
         if found is not None:
             return found
     tied = [parameter for parameter in run.parameters.values() if parameter.same_as is not None and not parameter.buffer]
@@ -73,6 +76,32 @@ def conclude(run: Run) -> Finding:
     if tied:
         summary = f"{len(tied)} parameters are shared on purpose ({listed(p.name for p in tied)}); all others are separate."
     return ITEM.no_problem(summary, limits=_limits(run, history, trace), confidence=0.9 if trace.ops else 0.7)
+
+
+# One object under two names
+
+
+def _copied_onto_itself(run: Run) -> Finding | None:
+    found = own_load(run)
+    if found is None or found.two_names is None:
+        return None
+    to, of = found.two_names
+    return ITEM.problem(
+        f"`{to}` and `{of}` are one and the same: copying the weights from one to the other changes nothing, and what was to "
+        "stay behind moves with every step.",
+        confidence=0.93,
+        evidence=[
+            Evidence(
+                f"All {found.load.detail['keys']} tensors that are loaded lie at the addresses of those that they go to.",
+                {"keys": found.load.detail["keys"]},
+                found.load.step,
+                found.load.location,
+            )
+        ],
+        location=found.location,
+        fix=f"Make `{to}` a model of its own: `{to} = copy.deepcopy({of})`.",
+        limits="Any copy of weights onto themselves after training began would have been seen.",
+    )
 
 
 # One object in several places

@@ -23,6 +23,8 @@ matrix that it loaded; so are the matrices of each file that `torch.load` reads.
   that; none of them is in it, and nothing at all is loaded afterwards.
 - *Loaded elsewhere*: no loaded matrix is found in any model that was called, and the model that is trained has the class
   and the parameters of the loaded one, with fresh random content.
+- *Restores nothing*: after training, the model is loaded with its own tensors, from a `state_dict()` that was kept under a
+  condition (the best epoch so far) without a copy.
 
 A head that was replaced on purpose, new layers beside loaded ones (adapters), leftovers of an old head in the checkpoint,
 and copies between models of the run (target networks, moving averages) are not faults; they are listed.
@@ -43,6 +45,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from trueline.checks._own_weights import OwnLoad, own_load
 from trueline.checks._parameters import ParameterHistory, listed
 from trueline.checks._unused_weights import UnusedWeights, unused_weights
 from trueline.checks.base import Item
@@ -65,6 +68,9 @@ def conclude(run: Run) -> Finding:
         return _unused_finding(unused)
     if not loads:
         return ITEM.not_applicable("The script loads no weights.")
+    restored = own_load(run)
+    if restored is not None and restored.two_names is None:
+        return _restores_nothing(restored)
     for load in loads:
         finding = _names_do_not_match(load)
         if finding is not None:
@@ -81,6 +87,25 @@ def conclude(run: Run) -> Finding:
         "changed nothing for lack of fitting keys, and one whose matrices were replaced by half or more before training.",
         confidence=0.9,
         evidence=[Evidence(_described(load) + ".", _counts(load), load.step, load.location) for load in loads[:8]],
+    )
+
+
+def _restores_nothing(found: OwnLoad) -> Finding:
+    return ITEM.problem(
+        "The weights that are restored were never kept: `state_dict()` gives the model's own tensors, which training went on to "
+        "change, and loading them changes nothing.",
+        confidence=0.93,
+        evidence=[
+            Evidence(
+                f"All {found.load.detail['keys']} tensors that are loaded lie at the addresses of the model's own.",
+                _counts(found.load),
+                found.load.step,
+                found.load.location,
+            )
+        ],
+        location=found.location,
+        fix="Keep a copy: `copy.deepcopy(model.state_dict())`, or `{name: value.clone() for name, value in …}`.",
+        limits="Any load of a model's own tensors after training began would have been seen.",
     )
 
 

@@ -99,12 +99,13 @@ class LoadWatch(Watch):
             if self._loading or not self.recorder.active:
                 return original(module, *args, **kwargs)
             before = self._digests(module)
+            own = self._holds_own(module, args[0] if args else kwargs.get("state_dict"))
             self._loading = True
             try:
                 result = original(module, *args, **kwargs)
             finally:
                 self._loading = False
-            self._loaded(module, before, result)
+            self._loaded(module, before, result, own=bool(own))
             return result
 
         return watched
@@ -144,7 +145,16 @@ class LoadWatch(Watch):
             }
 
     @guarded
-    def _loaded(self, module: nn.Module, before: dict[str, str] | None, result: Any) -> None:
+    def _holds_own(self, module: nn.Module, state: Any) -> bool:
+        """Whether all tensors that are to be loaded are the module's own: `state_dict()` does not copy."""
+        if not isinstance(state, dict) or not state:
+            return False
+        own = {tensor.data_ptr() for tensor in module.state_dict().values() if isinstance(tensor, Tensor) and is_plain(tensor)}
+        given = [tensor for tensor in state.values() if isinstance(tensor, Tensor) and tensor.numel()]
+        return bool(given) and all(is_plain(tensor) and tensor.data_ptr() in own for tensor in given)
+
+    @guarded
+    def _loaded(self, module: nn.Module, before: dict[str, str] | None, result: Any, *, own: bool) -> None:
         after = self._digests(module) or {}
         location = self.recorder.location()
         changed = [name for name, content in after.items() if (before or {}).get(name) != content]
@@ -161,6 +171,7 @@ class LoadWatch(Watch):
             "changed": len(changed),
             "content": {name: after[name] for name in matrices[:_MOST_MATRICES] if name not in set(missing)},
             "of": type(module).__name__,
+            "own": own,
         }
         self.recorder.event("load", subject=self._registry.module_id(module), detail=detail, location=location)
         self._registry.mark_loaded(module, location, skip=set(missing))
