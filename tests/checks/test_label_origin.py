@@ -45,6 +45,13 @@ CHANGED = {
                 self.labels[bad] = 3  # changed
         loader = DataLoader(Rows(a, b), 8)  # used
     """,
+    "made by a dataset": """
+        class Scans(Dataset):
+            def __init__(self, path):
+                self.pictures = read(path)
+                self.labels = [int(row[1]) for row in table(path)]  # changed
+        loader = DataLoader(Scans("train"), 8)  # used
+    """,
     "before a dataset": """
         labels = torch.roll(labels, 1)  # changed
         train = Subset(Rows(a, labels), kept)

@@ -129,19 +129,12 @@ class EvaluationSets:
 
     def _calls_of_copy(self, root: int) -> list[list[RootCall]]:
         """Evaluations of a copy of the trained model that no optimizer holds: an average of its weights, its best state."""
-        shapes = self._shapes
+        shapes = self.roles.shapes
         if sum(shapes.get(other) == shapes.get(root) for other in self.trained) > 1:
             return []
         copies = {other for other, known in shapes.items() if other not in self.trained and known == shapes.get(root) and known}
         calls = [call for call in self.roles.calls if not call.grad and self.run.modules[call.module].root in copies]
         return [[call] for call in calls if self._loader_of(call) is not None]
-
-    @cached_property
-    def _shapes(self) -> dict[int, list[tuple[str, tuple[int, ...]]]]:
-        shapes: dict[int, list[tuple[str, tuple[int, ...]]]] = defaultdict(list)
-        for parameter in self.run.parameters.values():
-            shapes[parameter.root].append((parameter.path, parameter.shape))
-        return {root: sorted(known) for root, known in shapes.items()}
 
     def _loader_of(self, call: RootCall) -> int | None:
         batch = self.roles.batches.get(call.batch) if call.batch is not None else None

@@ -47,26 +47,30 @@ def conflicting_labels(run: Run) -> Conflicts | None:
     """
     trained = {scores.batch for scores in run.scores if scores.training}
     loaders = {batch.loader for batch in run.batches if batch.seq in trained and batch.loader is not None}
-    found: dict[int, set[int]] = defaultdict(set)
+    # Another loader may number the same samples for another task.
+    found = [conflicts for loader in sorted(loaders) if (conflicts := _conflicts_of(run, loader)) is not None]
+    return max(found, key=lambda one: len(one.labels), default=None)
+
+
+def _conflicts_of(run: Run, loader: int) -> Conflicts | None:
+    """In the first pass of a loader."""
     seen: dict[int, int] = {}
-    copies = batch_with = None
+    labels: dict[int, set[int]] = defaultdict(set)
+    first_with = None
     count = 0
-    passes: dict[int | None, int | None] = {}
-    for batch in run.batches:
-        if batch.loader not in loaders or batch.target_kind != "class" or batch.targets is None or not _is_rich(batch):
-            continue
-        if passes.setdefault(batch.loader, batch.epoch) != batch.epoch:
+    own = [batch for batch in run.batches if batch.loader == loader]
+    for batch in own:
+        if batch.epoch != own[0].epoch or batch.target_kind != "class" or batch.targets is None or not _is_rich(batch):
             continue
         for sample, target in zip(batch.fingerprints, batch.targets, strict=False):
             count += 1
             earlier = seen.setdefault(sample, int(target))
             if earlier != int(target):
-                found[sample] |= {earlier, int(target)}
-                batch_with = batch_with or batch
-        copies = count - len(seen)
-    if batch_with is None or copies is None or len(seen) < _MOSTLY_UNIQUE * count:
+                labels[sample] |= {earlier, int(target)}
+                first_with = first_with or batch
+    if first_with is None or len(seen) < _MOSTLY_UNIQUE * count:
         return None
-    return Conflicts({sample: tuple(sorted(labels)) for sample, labels in found.items()}, len(seen), batch_with)
+    return Conflicts({sample: tuple(sorted(several)) for sample, several in labels.items()}, len(seen), first_with)
 
 
 def _is_rich(batch: Batch) -> bool:

@@ -78,8 +78,10 @@ class LabelSearch:
         if name in HANDED_ON and (expression.args or expression.keywords):
             first = expression.args[0] if expression.args else expression.keywords[0].value
             return self._of_dataset(first, line, hops - 1)
-        inside = self._in_class(self._classes[name]) if name in self._classes else None
-        return self._of_constructor(expression, hops) if inside is None else inside
+        owner = self._classes.get(name)
+        inside = self._in_class(owner) if owner is not None else None
+        given = self._of_constructor(expression, hops) if inside is None else inside
+        return self._made_in_class(owner) if given is None and owner is not None else given
 
     def _of_constructor(self, call: ast.Call, hops: int) -> int | None:
         """The labels among what a dataset is made from: by their name, or the last of several."""
@@ -97,6 +99,18 @@ class LabelSearch:
             if isinstance(node, Write) and any(_is_label_name(name) for name in _written_into(node))
         ]
         return max(lines, default=None)
+
+    @staticmethod
+    def _made_in_class(owner: ast.ClassDef) -> int | None:
+        """The first line of a dataset's class that makes labels of something else, `self.labels = [… for …]`."""
+        lines = [
+            node.lineno
+            for node in ast.walk(owner)
+            if isinstance(node, ast.Assign)
+            and any(isinstance(target, ast.Attribute) and _is_label_name(target.attr) for target in targets_of(node))
+            and any(isinstance(part, ast.Call | ast.ListComp) for part in ast.walk(node.value))
+        ]
+        return min(lines, default=None)
 
     def _change(self, expression: ast.expr, line: int, hops: int) -> int | None:
         """The line that last changes the value of an expression, before the given line."""

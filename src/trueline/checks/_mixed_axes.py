@@ -154,7 +154,7 @@ def _meant(before: tuple[int, ...], after: tuple[int, ...]) -> str | None:
     two = tuple(size for size in after if size != 1)
     if one == two or len(one) < 2 or len(two) < 2:
         return None
-    if sorted(one) == sorted(two) and len(set(one)) == len(one):
+    if sorted(one) == sorted(two) and (len(set(one)) == len(one) or (len(one) > 2 and one[0] != two[0] and len(set(one)) > 1)):
         return f"a transposition from {list(one)} to {list(two)}"
     if len(two) == 3 and two[1] == one[0] not in one[1:] and two[0] in one[1:] and two[0] % one[0]:
         # (samples, channels, height, width) as (width, samples, the others): a sequence for a recurrent layer.

@@ -50,6 +50,26 @@ def loss_fault(run: Run, inputs: ModelInputs, padded: Padded) -> PaddingFault | 
     return None
 
 
+def packing_fault(knowledge: Knowledge, padded: Padded) -> PaddingFault | None:
+    """Sequences that are packed with the lengths of the padded ones: all steps remain, padding among them."""
+    for op in knowledge.trace.ops.values():
+        if op.step != padded.call.step or plain(op.name) != "pack_padded_sequence" or len(padded.stat.shape) < 2:
+            continue
+        kept = (shape_of(op) or (0,))[0]
+        if kept == padded.samples * padded.steps:
+            return PaddingFault(
+                "Sequences are packed with the lengths that they have after padding: nothing is left out, and the last state "
+                "comes from padding.",
+                f"`pack_padded_sequence` keeps all {kept} steps of {padded.samples} sequences of {padded.steps} steps, of which "
+                f"{padded.share:.0%} are padding.",
+                {"kept": kept, "samples": padded.samples, "steps": padded.steps},
+                line_of(knowledge.run, op),
+                "Take the lengths before padding: `lengths = [len(sequence) for sequence in sequences]`, then `pad_sequence`.",
+                0.93,
+            )
+    return None
+
+
 def _are_whole(run: Run, inputs: ModelInputs, padded: Padded, count: int) -> bool:
     """Whether the batch holds targets of this size that are not padded themselves."""
     batch = inputs.batch(padded.call)

@@ -124,12 +124,42 @@ class CallRoles:
         return batch.loader if batch else None
 
     def evaluations(self, family: int) -> list[Stretch]:
-        """The stretches of calls that evaluate a trained family, after its first training step."""
+        """The stretches of calls that evaluate a trained family, after its first training step, or a copy of one."""
         if family not in self._evaluations:
             training = self.training.get(family, [])
-            found = self._without_gradients(family, training) + self._with_gradients(family, training) if training else []
+            found = (
+                self._without_gradients(family, training) + self._with_gradients(family, training)
+                if training
+                else self._of_copy(family)
+            )
             self._evaluations[family] = sorted(found, key=lambda stretch: stretch.calls[0].seq)
         return self._evaluations[family]
+
+    def _of_copy(self, family: int) -> list[Stretch]:
+        """Evaluations of a family that is not trained but has the parameters of one that is, an average of its weights maybe:
+        calls without gradients, several in a row, on batches of a loader that no training step is fed by."""
+        shapes = self.shapes
+        trained = {root for root, of in self.family_of_root.items() if of in self.training}
+        copies = {root for root, of in self.family_of_root.items() if of == family and shapes.get(root)}
+        if not any(shapes[copy] == shapes.get(root) for copy in copies for root in trained):
+            return []
+        stretches: list[list[RootCall]] = []
+        for call in self.calls:
+            if call.grad or self.family(call) != family or call.seq in self._feeding or not self._is_full_pass(call):
+                continue
+            if stretches and not self._trains_between(stretches[-1][-1].seq, call.seq):
+                stretches[-1].append(call)
+            else:
+                stretches.append([call])
+        return [Stretch(calls) for calls in stretches if len(calls) > 1]
+
+    @cached_property
+    def shapes(self) -> dict[int, list[tuple[str, tuple[int, ...]]]]:
+        """By root: the names and shapes of its parameters."""
+        shapes: dict[int, list[tuple[str, tuple[int, ...]]]] = defaultdict(list)
+        for parameter in self.run.parameters.values():
+            shapes[parameter.root].append((parameter.path, parameter.shape))
+        return {root: sorted(known) for root, known in shapes.items()}
 
     def _without_gradients(self, family: int, training: list[TrainingCall]) -> list[Stretch]:
         stretches: list[list[RootCall]] = []

@@ -110,7 +110,7 @@ def _evaluation_in_training_mode(roles: CallRoles, family: int) -> Finding | Non
     wrong = [call for call in calls if call.dropout_active or call.batch_norm_batch]
     if len(wrong) < len(calls):
         # A model that is evaluated properly elsewhere passes over the training data in training mode to renew its statistics.
-        wrong = [call for call in wrong if roles.loader_of(call) not in roles.training_loaders[family] - {None}]
+        wrong = [call for call in wrong if roles.loader_of(call) not in roles.training_loaders.get(family, set()) - {None}]
     if not wrong:
         return None
     if all(not call.training and call.dropout_active and not call.batch_norm_batch for call in wrong):

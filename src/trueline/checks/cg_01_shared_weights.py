@@ -14,10 +14,11 @@ The recorder knows every module and parameter by identity, and a digest of its c
 steps, and at the end.
 
 - *One object in several places*: a module with weights stands at two or more places whose names differ only in numbers
-  (`layers.0`, `layers.1`; `conv1`, `conv2`), with nothing but containers in between, and in the traced forward pass one use
-  of it feeds the next, or several uses take the same input; or it stands beside itself under names of its own (the heads of
-  a ModuleDict) and several uses take the same input. Uses on different inputs (siamese towers, shared heads) are left alone,
-  as are embeddings, modules without weights, and one attribute that is used again and again in a loop.
+  (`layers.0`, `layers.1`; `conv1`, `conv2`), with nothing but containers in between (a BatchNorm: also in numbered blocks),
+  and in the traced forward pass one use of it feeds the next, or several uses take the same input; or it stands beside
+  itself under names of its own (the heads of a ModuleDict) and several uses take the same input. Uses on different inputs
+  (siamese towers, shared heads) are left alone, as are embeddings, modules without weights, and one attribute that is used
+  again and again in a loop.
 - *Copies that stay copies*: separate weights of one model with equal random content before the first step and, although they
   had gradients and changed, still equal at the end.
 - *Ties lost*: an embedding and a linear layer of the same shape with equal random content before the first step, both
@@ -127,13 +128,15 @@ def _one_object_in_several_places(run: Run, trace: Trace) -> Finding | None:
 
 
 def _numbered_alike(run: Run, first: Module, other: Module) -> bool:
-    """Whether the names of two places differ in numbers only, with nothing but containers below their common parent."""
+    """Whether the names of two places differ in numbers only, with nothing but containers below their common parent; a BatchNorm
+    may stand in numbered blocks, since its statistics are of one place."""
     if re.sub(r"\d+", "#", first.path) != re.sub(r"\d+", "#", other.path) or first.path == other.path:
         return False
     for module in (first, other):
         parent = parent_of(run, module.id)
         beside = first.path.rpartition(".")[0] == other.path.rpartition(".")[0]
-        if not beside and (parent is None or run.modules[parent].kind != "container"):
+        in_block = first.kind == "batch_norm" or (parent is not None and run.modules[parent].kind == "container")
+        if not beside and (parent is None or not in_block):
             return False
     return True
 
@@ -144,12 +147,13 @@ def _parent_is_shared(run: Run, module: Module) -> bool:
 
 
 def _matrices(run: Run, module: Module) -> list[Parameter]:
+    """The weights of a module that count: matrices, and those of a BatchNorm, whose statistics are of one place."""
     return [
         parameter
         for parameter in run.parameters.values()
         if parameter.root == module.root
         and not parameter.buffer
-        and len(parameter.shape) > 1
+        and (len(parameter.shape) > 1 or module.kind == "batch_norm")
         and is_within(run.modules[parameter.module].path, module.path)
     ]
 

@@ -17,6 +17,7 @@ all equal. At least a tenth of all steps must be padding. Then, in the traced st
 - *loss*: a cross-entropy with reduction takes as many targets as there are steps, padding included, and its `ignore_index` is not
   among them (or is not the padding value);
 - *last state*: a recurrent layer takes sequences with padding on the right, not packed, and its last state or last step is used;
+- *packing*: padded sequences are packed, and all of their steps are kept: their lengths were taken after padding;
 - *attention*: attention over the sequence has no mask of any kind;
 - *mask*: `key_padding_mask` leaves out the end of every sequence at which all of them have content, and not the other one;
 - *mean*: a mean over the time axis, or an averaging EmbeddingBag, takes padding in;
@@ -41,7 +42,7 @@ from __future__ import annotations
 from trueline.checks._dataflow import Trace
 from trueline.checks._model_inputs import ModelInputs
 from trueline.checks._padded_sequences import SMALLEST_SHARE, Knowledge, Padded, padded_inputs
-from trueline.checks._padding_faults import PaddingFault, embedding_fault, loss_fault, mask_fault, model_fault
+from trueline.checks._padding_faults import PaddingFault, embedding_fault, loss_fault, mask_fault, model_fault, packing_fault
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding
 from trueline.store import Run
@@ -70,7 +71,7 @@ def conclude(run: Run) -> Finding:
     if not padded:
         return item.not_checked("the inputs are padded, but no traced step shows what the model does with them.")
     for one in padded:
-        fault = loss_fault(run, inputs, one) or mask_fault(knowledge, one)
+        fault = loss_fault(run, inputs, one) or mask_fault(knowledge, one) or packing_fault(knowledge, one)
         if fault is None and not knowledge.is_used(one):
             fault = model_fault(knowledge, one)
         if fault is None:

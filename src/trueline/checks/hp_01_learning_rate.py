@@ -23,6 +23,8 @@ the cost of the best constant guess is known: the entropy of the labels, or the 
   gradients are as large as at the start, and large enough that a change of the weights by their own size would change the
   loss by a tenth of itself. Or, over at least 100 steps of less than 3e-4 and 20 % in all, a loss that is still above 0.7 of the
   guess and falls in a straight line: by as much in the last third as in the one before. A rate of zero is always reported.
+  The same for weights that have moved by up to 50 % while the rate rose at nearly every step to the end, and the loss is no
+  better than a guess: a warm-up that is longer than the run.
 - *Lowered too soon*: a schedule that waits for a plateau is told a loss and waits for it to rise, or an accuracy and waits for it
   to fall (correlation of at least 0.85, over at least 6 steps, with the training loss or with the share of evaluated samples
   that are right), and has halved the rate.
@@ -44,6 +46,7 @@ Divide the rate by ten (too high) or multiply it by ten (too low) until the loss
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -62,7 +65,7 @@ from trueline.checks._update_sizes import (
     weight_matrices,
 )
 from trueline.checks.base import Item
-from trueline.model import Conclusion, Evidence, Finding
+from trueline.model import Conclusion, Evidence, Finding, HyperParameter
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
@@ -94,6 +97,8 @@ _SCHEDULED = 10.0
 # These overwrite the rate that the optimizer was given.
 _SETS_RATE = ("OneCycleLR", "CyclicLR")
 _SLOW_STEPS = 100
+_NEARLY_EVERY = 0.9
+_WAY_IN_WARM_UP = 0.5
 _SLOW_UPDATE = 3e-4
 _SLOW_WAY = 0.2
 _STILL_STRAIGHT = 0.8
@@ -304,9 +309,11 @@ def _too_low(run: Run, curve: Curve, sizes: list[UpdateSize]) -> Finding | None:
     # A network that is no better than a guess and whose weights have hardly moved is not at a minimum, however it got there.
     at_guess = curve.guess is not None and last >= _NO_BETTER_THAN_A_GUESS * curve.guess
     stands_still = way <= _SHORT_WAY and (largest <= _SMALL_UPDATE or at_guess) and most <= _SMALL_FALL
-    if not stands_still and not (way <= _SLOW_WAY and largest <= _SLOW_UPDATE and _crawls(curve)):
-        return None
     known = rates(run, curve.optimizer)
+    in_warm_up = way <= _WAY_IN_WARM_UP and at_guess and most <= _SMALL_FALL and _rises_throughout(curve, known)
+    crawls = way <= _SLOW_WAY and largest <= _SLOW_UPDATE and _crawls(curve)
+    if not stands_still and not in_warm_up and not crawls:
+        return None
     rate = rate_at(known, curve.steps[len(curve.steps) // 2].id)
     scheduled = schedule_of(run, curve.optimizer) is not None and len({one.value for one in known}) > 1
     told = "" if rate is None else f" ({rate:.3g})"
@@ -314,7 +321,7 @@ def _too_low(run: Run, curve: Curve, sizes: list[UpdateSize]) -> Finding | None:
     return ITEM.problem(
         f"The learning rate{told} is too low: {count} steps moved no weight matrix by more than {way:.2%} of its size, and the "
         f"loss went from {first:.4g} to {last:.4g}.",
-        confidence=0.85 if stands_still else 0.65,
+        confidence=0.85 if stands_still or in_warm_up else 0.65,
         evidence=[
             Evidence(
                 f"Mean loss {first:.5g} in the first fifth of the steps, {last:.5g} in the last: a fall of at most "
@@ -332,12 +339,20 @@ def _too_low(run: Run, curve: Curve, sizes: list[UpdateSize]) -> Finding | None:
                 {"pull": float(np.median(pulls))},
             ),
         ],
-        fix="Raise the learning rate: multiply it by ten until the loss falls (usual: 1e-3 for Adam, 0.01 to 0.1 for SGD).",
+        fix="Shorten the warm-up: the rate was still rising when the run ended."
+        if in_warm_up
+        else "Raise the learning rate: multiply it by ten until the loss falls (usual: 1e-3 for Adam, 0.01 to 0.1 for SGD).",
         location=place_of_rate(run, curve.optimizer, scheduled=scheduled),
         limits=f"Seen: weights that move by less than {_SHORT_WAY:.0%} of their size in {_FEWEST_STEPS_LOW} steps or more while "
         f"the loss falls by less than {_SMALL_FALL:.0%}, or by less than {_SLOW_WAY:.0%} in {_SLOW_STEPS} or more while it "
         "falls in a straight line.",
     )
+
+
+def _rises_throughout(curve: Curve, known: list[HyperParameter]) -> bool:
+    """Whether the rate rose at nearly every step to the end: a warm-up that is longer than the run."""
+    values = [float(one.value) for one in known if isinstance(one.value, int | float)]
+    return len(values) >= _NEARLY_EVERY * len(curve.steps) and all(after > before for before, after in pairwise(values))
 
 
 def _crawls(curve: Curve) -> bool:

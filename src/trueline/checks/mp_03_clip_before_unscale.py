@@ -15,6 +15,8 @@ run. A clip between the backward pass of a scaled loss and the first unscaling a
 (`scaler.step` unscales by itself when nobody did before). Without a scaler object, scaling by hand is recognised when the
 gradients were divided by the same factor of at least 2 between clipping and the optimizer step at every step, and the
 loss that the backward pass started from is larger than the computed loss by the same factor.
+A clip that the script wrote itself shows in the gradient norms at the optimizer: at nine of ten steps (20 or more) the same to a
+thousandth, below 0.02, and a number with one digit when multiplied by the scale, with nothing unscaled before.
 Nothing is reported when the scale is exactly 1, when the limit follows the scale (`max_norm * scaler.get_scale()`), or
 when no clip changed a gradient.
 
@@ -24,7 +26,8 @@ scale), and how many clips cut gradients that were in truth below the limit.
 
 ## Limits
 With several optimizers, a clip is only judged when none of them was unscaled since the backward pass. Scaling by hand
-is seen only when the clip goes through the framework's clipping function.
+is seen only when the clip goes through the framework's clipping function; a clip of the script's own only where it is active at
+nearly every step.
 
 ## What to do
 Call `scaler.unscale_(optimizer)` after the last backward pass and before clipping.
@@ -33,6 +36,7 @@ Call `scaler.unscale_(optimizer)` after the last backward pass and before clippi
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 
 from trueline.checks._loss_factor import loss_factor
 from trueline.checks.base import Item
@@ -50,6 +54,11 @@ _SCALED_LIMIT = 1000.0
 _SMALLEST_FACTOR = 2.0
 _LARGE_FACTOR = 8.0
 _SAME_FACTOR = 0.01
+# Own clips: so many steps with a norm that is equal to a thousandth; norms below this are no limit that anybody sets.
+_FEWEST_EQUAL = 20
+_EQUAL_NORMS = 1e-3
+_MOSTLY = 0.9
+_NO_LIMIT = 0.02
 
 
 class _Clip(msgspec.Struct, frozen=True):
@@ -82,6 +91,9 @@ class _Clip(msgspec.Struct, frozen=True):
 
 def conclude(run: Run) -> Finding:
     clips = run.events_of("clip")
+    own = _clipped_by_hand(run)
+    if own is not None:
+        return own
     if not clips:
         return item.not_applicable("No gradient clipping was seen in this run.")
     if not run.events_of("scale"):
@@ -94,6 +106,49 @@ def conclude(run: Run) -> Finding:
             confidence=0.95,
         )
     return _judge(scaled, len(clips))
+
+
+def _clipped_by_hand(run: Run) -> Finding | None:
+    """A clip that the script wrote itself: every step has one and the same gradient norm, far below any limit that people set,
+    and times the loss scale it is a limit that they do set."""
+    scale: float | None = None
+    norms: list[tuple[Event, float, float]] = []
+    norm_of = {step.id: step.grad_norm for step in run.steps}
+    unscaled = False
+    for event in run.events_of("scale", "unscale", "clip", "scaler_step"):
+        if event.kind == "scale":
+            scale, unscaled = event.value, False
+        elif event.kind in ("unscale", "clip"):
+            unscaled = True
+        elif scale and not unscaled and (norm := norm_of.get(event.step)):
+            norms.append((event, norm, norm * scale))
+    if len(norms) < _FEWEST_EQUAL:
+        return None
+    limits = np.array([limit for _, _, limit in norms])
+    limit = float(np.median(limits))
+    equal = np.abs(limits / limit - 1) <= _EQUAL_NORMS
+    round_to = float(f"{limit:.1g}")
+    if equal.mean() < _MOSTLY or abs(limit / round_to - 1) > _EQUAL_NORMS or norms[0][1] > _NO_LIMIT:
+        return None
+    event, norm, _ = norms[0]
+    backwards = [backward for backward in run.events_of("backward") if backward.seq < event.seq]
+    return item.problem(
+        f"Gradients are clipped to {round_to:g} while they are still multiplied by the loss scale: at {equal.mean():.0%} of the "
+        f"steps their norm is {norm:.3g}, which is {round_to:g} divided by the scale.",
+        confidence=0.9,
+        evidence=[
+            Evidence(
+                f"{int(equal.sum())} of {len(norms)} steps have a gradient norm that is {round_to:g} when multiplied by the "
+                "scale, to a thousandth; nothing was unscaled before.",
+                {"limit": round_to, "norm": norm, "steps": len(norms)},
+                event.step,
+                event.location,
+            )
+        ],
+        location=backwards[-1].location if backwards else event.location,
+        fix="Call `scaler.unscale_(optimizer)` between the backward pass and your own clipping.",
+        limits="A clip that is active at nine of ten steps would have been seen.",
+    )
 
 
 def _clips_of_scaled_gradients(run: Run) -> list[_Clip]:

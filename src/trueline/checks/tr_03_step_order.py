@@ -47,6 +47,7 @@ from itertools import pairwise
 from trueline.checks._event_order import EventOrder
 from trueline.checks._parameters import ParameterHistory
 from trueline.checks._schedules import Schedule, schedules_of
+from trueline.checks._source_text import line_of_construction
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding
 from trueline.store import Run
@@ -236,7 +237,7 @@ def _schedule_problem(run: Run) -> Finding | None:
     for schedule in schedules_of(run):
         if schedule.optimizer_steps:
             why = _built_per_epoch(schedule)
-            problem = _per_batch(schedule, why) if why else _scheduler_first(schedule)
+            problem = _per_batch(run, schedule, why) if why else _scheduler_first(schedule)
             if problem is not None:
                 return problem
     return None
@@ -272,8 +273,11 @@ def _backwards(rates: list[float]) -> list[tuple[int, float]]:
     return list(enumerate(rates))[::-1]
 
 
-def _per_batch(schedule: Schedule, why: str) -> Finding:
-    rates = schedule.rates
+def _per_batch(run: Run, schedule: Schedule, why: str) -> Finding:
+    rates, line = schedule.rates, schedule.line
+    # A framework around torch steps it where the user only built it.
+    by_user = line is None or ".step(" in (line.source or "")
+    place = line if by_user or line is None else line_of_construction(run, line, schedule.type) or line
     return ITEM.problem(
         f"{schedule.type} is stepped after every batch although it counts epochs: {why}.",
         confidence=0.93,
@@ -292,7 +296,7 @@ def _per_batch(schedule: Schedule, why: str) -> Finding:
                 location=schedule.line,
             )
         ],
-        location=schedule.line,
+        location=place,
         fix=f"Move the scheduler's `step()` of {schedule.line} out of the batch loop, to the end of the epoch; or give "
         f"{schedule.type} its settings in steps (times {schedule.epoch:.0f}).",
         limits="A schedule per batch whose rate stays below a thousandth for a third of the run would have been seen.",

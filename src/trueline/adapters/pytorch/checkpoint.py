@@ -174,7 +174,9 @@ class LoadWatch(Watch):
             "own": own,
         }
         self.recorder.event("load", subject=self._registry.module_id(module), detail=detail, location=location)
-        self._registry.mark_loaded(module, location, skip=set(missing))
+        # Going back to earlier weights gives nothing to those that have not changed since.
+        unchanged = set() if self.recorder.step == 0 else set(after) - set(changed)
+        self._registry.mark_loaded(module, location, skip=unchanged.union(missing))
 
 
 def _matrices_in(part: dict[Any, Any]) -> dict[str, Tensor]:
