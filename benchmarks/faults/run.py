@@ -6,7 +6,9 @@ What is in it, and how to read the figures: benchmarks/README.md.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
+import json
 import os
 import platform
 import random
@@ -47,6 +49,9 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the choice of planted faults")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep scripts, runs and printed text there")
     parser.add_argument("--recheck", type=Path, metavar="FOLDER", help="check the runs kept there again instead of recording")
+    parser.add_argument(
+        "--resume", type=Path, metavar="FILE", help="run only what has no diagnosis in that --json FILE of the same state"
+    )
     parser.add_argument("--quick", action="store_true", help="one faulty and one healthy script per item, few planted faults")
     parser.add_argument("--longest", type=float, default=240.0, metavar="SECONDS", help="stop a script after this time")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
@@ -114,6 +119,16 @@ def judge(options: argparse.Namespace, case: Case) -> Outcome:
     return diagnose(case, options.longest, options.keep)
 
 
+def resumed(path: Path | None) -> tuple[dict[str, Outcome], float]:
+    """What an earlier run has diagnosed, by the name of the script, and the seconds that it took."""
+    if path is None:
+        return {}, 0.0
+    earlier = json.loads(path.read_text(encoding="utf-8"))
+    names = {field.name for field in dataclasses.fields(Outcome)}
+    told = [Outcome(**{key: value for key, value in each.items() if key in names}) for each in earlier["outcomes"]]
+    return {outcome.name: outcome for outcome in told if not outcome.problem}, 60 * earlier["conditions"]["minutes"]
+
+
 def show_progress(total: int) -> Any:
     def told(done: int, outcome: Outcome) -> None:
         wrong = what_is_wrong(outcome)
@@ -131,10 +146,14 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     if options.write_docs and (options.only or options.quick or options.recheck):
         raise SystemExit("The documentation is written from the whole benchmark: leave out --only, --quick and --recheck.")
+    known, seconds = resumed(options.resume)
     chosen = selection(options)
+    left = [case for case in chosen if case.name not in known]
     started = time.monotonic()
-    outcomes = outcomes_of(chosen, options.jobs, functools.partial(judge, options), show_progress(len(chosen)))
-    held = conditions(options, outcomes, time.monotonic() - started)
+    new = outcomes_of(left, options.jobs, functools.partial(judge, options), show_progress(len(left)))
+    known |= {outcome.name: outcome for outcome in new}
+    outcomes = [known[case.name] for case in chosen]
+    held = conditions(options, outcomes, seconds + time.monotonic() - started)
 
     print(in_words(held), tables.terminal_table(outcomes), sep="\n\n", end="\n\n")
     for name, goal, measured, reached in tables.totals(outcomes):

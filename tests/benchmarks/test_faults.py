@@ -18,7 +18,7 @@ from benchmarks.faults._mutation import MUTATIONS, Mutation
 from benchmarks.faults._score import Outcome, Share, misses, outcome_of, score, what_is_wrong, wilson
 from benchmarks.faults._source import LineMoved, Source
 from benchmarks.faults.mutate import MOST_PER_MUTATION, mutants, plantings
-from benchmarks.faults.run import parse_arguments, selection
+from benchmarks.faults.run import parse_arguments, resumed, selection
 
 ROOT = Path(__file__).parents[2]
 
@@ -387,3 +387,12 @@ def test_one_case_from_end_to_end(tmp_path: Path) -> None:
     assert "recall: 1/1" in finished.stdout
     script = (kept / "tr_01-faulty_never_cleared" / SCRIPT).read_text()
     assert "# <-" not in script
+
+
+def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
+    done = Outcome("tr_01/faulty_one", "faulty", "case", "tr.01", 3.0, found=["tr.01"], cause="tr.01", recalled=True, caused=True)
+    stopped = Outcome("tr_01/faulty_two", "faulty", "case", "tr.01", 240.0, problem="stopped after 240 s")
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text(tables.machine_readable([done, stopped], {"minutes": 4.0}))
+    assert resumed(earlier) == ({"tr_01/faulty_one": done}, 240.0)
+    assert resumed(None) == ({}, 0.0)
