@@ -75,7 +75,8 @@ class Field:
 
     def finish(self) -> FieldSummary:
         summary = self.summary
-        summary.distinct = self.distinct.estimate
+        # An estimate may be off by a few percent, but not beyond the number of values.
+        summary.distinct = min(self.distinct.estimate, summary.count)
         self._name_type()
         if summary.distinct == 1 and summary.count > 1 and not summary.missing and summary.type != "image":
             summary.constant = next(iter(self.distinct.counts().values()))[0]
