@@ -15,11 +15,13 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from trueline.adapters.base import Watch, guarded
-from trueline.adapters.pytorch.fields import FieldLook, is_readable_float, nonfinite
+from trueline.adapters.pytorch.fields import is_readable_float, nonfinite, readable
 from trueline.adapters.pytorch.known_samples import KnownSamples, known_samples_of
 from trueline.adapters.pytorch.registry import Registry
-from trueline.adapters.pytorch.samples import SampleKeeper
+from trueline.adapters.pytorch.samples import row_of
 from trueline.adapters.pytorch.tensors import dtype_name, is_plain
+from trueline.adapters.shared.fields import FieldLook
+from trueline.adapters.shared.samples import SampleKeeper
 from trueline.record import Recorder, to_json
 from trueline.record.fingerprint import fingerprints
 from trueline.record.identity import ByIdentity
@@ -94,8 +96,8 @@ class BatchWatch(Watch):
         self._linked: set[int] = set()
         self._direct: _Handed | None = None
         self._current: list[Any] | None = None
-        self.fields = FieldLook(recorder)
-        self.samples = SampleKeeper(recorder)
+        self.fields = FieldLook(recorder, readable)
+        self.samples = SampleKeeper(recorder, row_of)
         self._datasets: ByIdentity = ByIdentity()
         self._plain_datasets: dict[int, int] = {}
         self._dataset_count = 0

@@ -13,23 +13,18 @@ from torch import Tensor
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.data import BatchWatch, Current
 from trueline.adapters.pytorch.tensors import is_plain, version_of
+from trueline.adapters.shared.margins import BINARY, OVER_CLASSES, judged
 from trueline.record import Recorder
 
 # Of the run's time so far, after a first allowance in seconds. Twice as much is lost: what is done between the operations of
 # a short step makes those slower that come after it.
 _SHARE = 0.005
 _ALLOWANCE = 0.02
-_OVER_CLASSES = {"cross_entropy", "nll_loss", "multi_margin_loss"}
-_BINARY = {"binary_cross_entropy_with_logits", "binary_cross_entropy"}
-SCORED = _OVER_CLASSES | _BINARY
-_MOST_CLASSES = 20_000
 # Scores of at most this many values are put aside and judged together, so many batches at a time; every so many is judged at
 # once, while its content can still be kept for the review sheet.
 _PUT_OFF = 8192
 _AT_ONCE = 64
 _LOOKED_AT = 32
-# Probabilities are turned into logits, which are infinite at 0 and 1.
-_CLOSEST = 1e-6
 
 
 class _Waiting(NamedTuple):
@@ -77,9 +72,9 @@ class ScoreWatch(Watch):
         current = self._batches.current
         if current is None or not isinstance(scores, Tensor) or not isinstance(target, Tensor):
             return
-        if kind in _BINARY:
+        if kind in BINARY:
             self._binary_loss = kind
-        if target.numel() == current.size and target.is_cpu and not (kind in _OVER_CLASSES and target.is_floating_point()):
+        if target.numel() == current.size and target.is_cpu and not (kind in OVER_CLASSES and target.is_floating_point()):
             self._keep(current, kind, scores, target, training=training)
         self._account(started)
 
@@ -91,7 +86,7 @@ class ScoreWatch(Watch):
         if current is None or current.classes is None or started < self.due:
             return
         kind = "cross_entropy" if output.dim() == 2 and output.shape[1] > 1 else self._binary_loss
-        if kind is not None and (kind in _OVER_CLASSES or output.numel() == current.size):
+        if kind is not None and (kind in OVER_CLASSES or output.numel() == current.size):
             labels = torch.from_numpy(np.frombuffer(current.classes, "<f8").copy())
             self._keep(current, kind, output, labels, training=False)
         self._account(started)
@@ -138,17 +133,17 @@ class ScoreWatch(Watch):
             # Joined by numpy: under autocast torch would change their formats, or refuse to.
             scores: NDArray[Any] = np.concatenate([one.scores.float().numpy() for one in alike])
             labels: NDArray[Any] = np.concatenate([_flat(one.labels) for one in alike])
-        judged = _judged(alike[0].kind, scores, labels, sum(one.size for one in alike))
-        if judged is None:
+        found = judged(alike[0].kind, scores, labels, sum(one.size for one in alike))
+        if found is None:
             return None
-        columns = [labels.astype("<i4").tobytes(), judged[0].astype("<f4").tobytes(), judged[1].astype("<i4").tobytes()]
+        columns = [labels.astype("<i4").tobytes(), found[0].astype("<f4").tobytes(), found[1].astype("<i4").tobytes()]
         start = 0
         for one in alike:
             part = slice(4 * start, 4 * (start + one.size))
             start += one.size
             values = [column[part] for column in columns]
             self.recorder.row("score", (one.seq, one.step, one.batch, int(one.training), *values))
-        return judged[0]
+        return found[0]
 
     def finish(self) -> None:
         """Judge what was put off."""
@@ -159,32 +154,3 @@ def _flat(labels: Tensor) -> NDArray[Any]:
     """Numpy does not know every format that targets of a binary loss may have."""
     values: NDArray[Any] = (labels.float() if labels.is_floating_point() else labels).reshape(-1).numpy()
     return values
-
-
-def _judged(kind: str, scores: NDArray[Any], labels: NDArray[Any], size: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    return _of_classes(scores, labels, size) if kind in _OVER_CLASSES else _of_two(kind, scores, labels, size)
-
-
-def _of_classes(scores: NDArray[Any], labels: NDArray[Any], size: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    if scores.ndim != 2 or scores.shape[0] != size or not 2 <= scores.shape[1] <= _MOST_CLASSES:
-        return None
-    classes = labels.astype(np.int64)
-    if classes.min() < 0 or classes.max() >= scores.shape[1]:
-        return None
-    rows = np.arange(size)
-    own = scores[rows, classes]
-    others = scores.copy()
-    others[rows, classes] = -np.inf
-    best = others.argmax(axis=1)
-    margins = own - others[rows, best]
-    return margins, np.where(margins >= 0, classes, best)
-
-
-def _of_two(kind: str, scores: NDArray[Any], labels: NDArray[Any], size: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    if scores.size != size or not np.isin(labels, (0, 1)).all():
-        return None
-    logits = scores.reshape(-1)
-    if kind == "binary_cross_entropy":
-        probabilities = np.clip(logits, _CLOSEST, 1 - _CLOSEST)
-        logits = np.log(probabilities / (1 - probabilities))
-    return logits * (2 * labels - 1), (logits > 0).astype(np.int32)
