@@ -33,7 +33,7 @@ class Recording:
     directory, and rank 0 describes the run. `rank`, `ranks` and `directory` are given where a process of the script's own
     records itself into the run of the process that started it, which describes the run then.
 
-    `last_step` ends the process, quietly and at once, when that many steps are complete.
+    `last_step` ends the process, quietly and at once, when that many steps are complete. `eager`: see Recorder.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Recording:
         rank: int | None = None,
         ranks: int | None = None,
         directory: Path | None = None,
+        eager: bool = False,
     ) -> None:
         self.rank = int(os.environ.get("RANK", "0")) if rank is None else rank
         self.directory = _rank_directory(stem, name) if directory is None else directory
@@ -64,6 +65,7 @@ class Recording:
             budget,
             kept_steps=kept_steps,
             keep_tensors=lambda step, tensors: write_tensors(self.directory, step, self.rank, tensors),
+            eager=eager,
         )
         if last_step is not None:
             self._end_after(last_step)
@@ -81,8 +83,12 @@ class Recording:
     def _framework_imported(self, framework: str) -> None:
         adapter = adapter_for(framework, self.recorder)
         self.recorder.start(framework=adapter.name, framework_version=adapter.version)
-        adapter.install()
         self._adapters.append(adapter)
+        try:
+            adapter.install()
+        except Exception as problem:  # noqa: BLE001 - a version that the adapter does not know is imported all the same
+            adapter.uninstall()
+            self.recorder.fail(problem)
         watch_spawn(self._patches, self)
         self.info.frameworks[adapter.name] = adapter.version
         self._save()
@@ -133,6 +139,8 @@ class Recording:
             adapter.uninstall()
         self._patches.undo()
         self.recorder.close()
+        # What adapters know of the script's objects would keep those alive until python itself is taken apart.
+        self._adapters = []
         self.info.status = status
         self.info.exit_code = exit_code
         self.info.error = error

@@ -55,9 +55,12 @@ class Recorder:
         *,
         kept_steps: frozenset[int] = frozenset(),
         keep_tensors: Callable[[int, dict[str, StoredTensor]], None] | None = None,
+        eager: bool = False,
     ) -> None:
+        """`eager`: the script is to run operation by operation where it asks to be compiled, as far as the framework allows."""
         self.call_sites = CallSites(cwd)
         self.sampling = Sampling(budget)
+        self.eager = eager
         self.active = False
         self.failure: str | None = None
         self.step = 0

@@ -1,0 +1,197 @@
+"""Compiled steps: graph mode, and functions under `ms.jit`. What happens inside of a compiled graph cannot be watched.
+
+A call of compiled code is looked at from outside: what goes in, what comes out, the model and the optimizers it runs, and what
+it does to the parameters. What is not seen this way is declared in the run, so that checks do not take silence for a pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+from mindspore import Tensor, nn
+from mindspore.graph import api
+
+from trueline.adapters.base import Watch, guarded
+from trueline.adapters.mindspore.kinds import is_wrapper, kind_of, parts_of
+from trueline.adapters.mindspore.optimizer import OPTIMIZERS, OptimizerWatch
+from trueline.adapters.mindspore.registry import Registry
+from trueline.adapters.mindspore.tensors import LateNumber, array_of, tensors_in
+from trueline.adapters.shared.steps import StepProgress
+from trueline.record import Recorder, to_json
+from trueline.record.patches import Patches
+
+_INSIDE = ("operations", "layers", "losses", "dropout")
+_OF_STEP = ("gradients", "order")
+# How far cells are looked for: a step function refers to a gradient function, that to the forward function, that to the model.
+_DEEPEST = 5
+
+
+class CompiledWatch(Watch):
+    """Told of calls of cells in graph mode; watches calls of functions under `ms.jit`."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        registry: Registry,
+        optimizers: OptimizerWatch,
+        progress: StepProgress,
+        announce: Callable[[str], None],
+    ) -> None:
+        super().__init__(recorder)
+        self._registry = registry
+        self._optimizers = optimizers
+        self._progress = progress
+        self._announce = announce
+        self._inside = False
+        self._unseen: set[str] = set()
+        self._held: dict[CodeType, tuple[nn.Cell | None, list[Any]]] = {}
+        # Given by the watch of cells: how a root call is recorded.
+        self.describe: Any = None
+
+    def install(self, patches: Patches) -> None:
+        original = api._JitExecutor.__call__
+        watch = self
+
+        def __call__(executor: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces that method
+            recorder = watch.recorder
+            busy = recorder.busy or watch._inside or watch._progress.inside_optimizer or watch._progress.inside_backward
+            if busy or not recorder.active:
+                return original(executor, *args, **kwargs)
+            return watch._function_called(executor, original, args, kwargs)
+
+        patches.replace(api._JitExecutor, "__call__", __call__)
+
+    def declare(self, *what: str) -> None:
+        """What cannot be seen of this run, told once."""
+        if not self._unseen >= set(what):
+            self._unseen |= set(what)
+            self.recorder.row("meta", ("unseen", to_json(sorted(self._unseen))))
+
+    # Cells in graph mode
+
+    def cell_called(self, cell: nn.Cell, original: Any, args: Any, kwargs: Any) -> Any:
+        if self._inside:
+            return original(cell, *args, **kwargs)
+        if isinstance(cell, OPTIMIZERS):
+            gradients = args[0] if args else next(iter(kwargs.values()), ())
+            pending = self._optimizers.before_step(cell, gradients)
+            try:
+                return original(cell, *args, **kwargs)
+            finally:
+                self._optimizers.after_step(cell, pending)
+        held = [part for part in parts_of(cell) if isinstance(part, OPTIMIZERS)]
+        model = self.model_in(cell)
+        return self._run(original, (cell, *args), kwargs, args, model, held, trains=bool(held))
+
+    def model_in(self, cell: nn.Cell) -> nn.Cell | None:
+        """The model that a cell puts a step, a loss or an evaluation around; the cell itself where it does nothing of the kind."""
+        if not is_wrapper(cell):
+            return None if kind_of(cell) == "loss" else cell
+        found = [self.model_in(part) for part in cell._cells.values() if not isinstance(part, OPTIMIZERS)]
+        models = [model for model in found if model is not None]
+        return max(models, key=lambda model: len(parts_of(model)), default=None)
+
+    # Functions under `ms.jit`
+
+    def _function_called(self, executor: Any, original: Any, args: Any, kwargs: Any) -> Any:
+        model, held = self._cells_of(executor) or (None, [])
+        name = getattr(executor.fn, "__qualname__", "")
+        trains = bool(held) or name.endswith("after_grad")
+        return self._run(original, (executor, *args), kwargs, args, model, held, trains=trains)
+
+    @guarded
+    def _cells_of(self, executor: Any) -> tuple[nn.Cell | None, list[Any]]:
+        """The model and the optimizers that a function refers to."""
+        function = executor.fn
+        code = getattr(function, "__code__", None)
+        known = self._held.get(code) if code is not None and executor.obj is None else None
+        if known is not None:
+            return known
+        cells = list(_cells_behind([function, executor.obj], _DEEPEST, set()))
+        held = [cell for cell in cells if isinstance(cell, OPTIMIZERS)]
+        held += [part for cell in cells for part in parts_of(cell) if isinstance(part, OPTIMIZERS) and part not in held]
+        models = [model for cell in cells if (model := self.model_in(cell)) is not None]
+        found = (max(models, key=lambda model: len(parts_of(model)), default=None), held)
+        if code is not None:
+            self._held[code] = found
+        return found
+
+    def _run(
+        self, original: Any, call: Any, kwargs: Any, inputs: Any, model: nn.Cell | None, held: list[Any], *, trains: bool
+    ) -> Any:
+        pending = self._before(model, inputs, kwargs, held, trains=trains)
+        self._inside = True
+        try:
+            output = original(*call, **kwargs)
+        finally:
+            self._inside = False
+            self._progress.inside_optimizer = False
+        self._after(output, pending, held, trains=trains)
+        return output
+
+    @guarded
+    def _before(self, model: nn.Cell | None, inputs: Any, kwargs: Any, held: list[Any], *, trains: bool) -> list[Any]:
+        if model is not None and self.describe is not None:
+            self._announce("compiled")
+            self.describe(model, inputs, kwargs, grad=trains, seen=False)
+            if trains:
+                self.declare(*_INSIDE)
+        if not held:
+            return []
+        self.declare(*_OF_STEP)
+        counts = [_steps_of(optimizer) for optimizer in held]
+        return [counts, [self._optimizers.before_step(optimizer, None) for optimizer in held]]
+
+    @guarded
+    def _after(self, output: Any, pending: list[Any] | None, held: list[Any], *, trains: bool) -> None:
+        recorder, progress = self.recorder, self._progress
+        if not trains:
+            return
+        losses = [tensor for tensor in tensors_in(output) if math.prod(tensor.shape) == 1 and tensor.is_floating_point()]
+        if losses:
+            progress.loss = LateNumber(losses[0])
+        progress.backwards += 1
+        known = float(progress.loss) if recorder.sampled and losses else None
+        detail = {"of": None, "compiled": True, "carried": []} if recorder.sampled else None
+        progress.last_backward = recorder.event("backward", value=known, detail=detail, location=recorder.location())
+        if not pending:
+            return
+        for optimizer, count, step in zip(held, *pending, strict=True):
+            if step is not None and (not isinstance(optimizer, nn.Optimizer) or _steps_of(optimizer) != count):
+                self._optimizers.after_step(optimizer, step)
+            else:
+                self._optimizers.skipped(optimizer)
+
+
+def _steps_of(optimizer: Any) -> int:
+    """How often an optimizer has stepped, as it counts itself."""
+    count = getattr(optimizer, "global_step", None)
+    return int(np.ravel(array_of(count))[0]) if isinstance(count, Tensor) else -1
+
+
+def _cells_behind(values: list[Any], depth: int, seen: set[int]) -> Iterator[nn.Cell]:
+    """The cells that functions refer to, through their closures, globals and what those refer to."""
+    for value in values:
+        if id(value) in seen or value is None:
+            continue
+        seen.add(id(value))
+        if isinstance(value, nn.Cell):
+            yield value
+        elif isinstance(value, FunctionType | MethodType) and depth:
+            function: Any = value.__func__ if isinstance(value, MethodType) else value
+            held = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+            held += [function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__]
+            held += [value.__self__] if isinstance(value, MethodType) else []
+            yield from _cells_behind([*held, getattr(function, "__wrapped__", None)], depth - 1, seen)
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - asked for its exception
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,70 @@
+"""Loss scaling: the order of scale, gradients, unscale, clip and step, and the scale itself."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import Any
+
+from mindspore import Tensor, amp
+
+from trueline.adapters.base import Watch, guarded
+from trueline.adapters.mindspore.optimizer import OptimizerWatch
+from trueline.adapters.mindspore.tensors import LateNumber, tensors_in
+from trueline.adapters.shared.steps import StepProgress
+from trueline.record import Recorder
+from trueline.record.patches import Patches
+
+
+class ScalerWatch(Watch):
+    """Watches `amp.DynamicLossScaler` and `amp.StaticLossScaler` where the script calls them itself."""
+
+    def __init__(self, recorder: Recorder, optimizers: OptimizerWatch, progress: StepProgress) -> None:
+        super().__init__(recorder)
+        self._optimizers = optimizers
+        self._progress = progress
+        self._step_of_unscale = -1
+
+    def install_visible(self, patches: Patches) -> None:
+        for scaler in (amp.DynamicLossScaler, amp.StaticLossScaler):
+            patches.replace(scaler, "scale", self._watched(scaler.scale, self._scaled))
+            patches.replace(scaler, "unscale", self._watched(scaler.unscale, self._unscaled))
+            patches.replace(scaler, "adjust", self._watched(scaler.adjust, self._adjusted))
+
+    def _watched(self, original: Any, told: Any) -> Any:
+        def watched(scaler: Any, given: Any) -> Any:
+            result = original(scaler, given)
+            if self.recorder.active:
+                told(scaler, given, result)
+            return result
+
+        return watched
+
+    @guarded
+    def _scaled(self, scaler: Any, given: Any, result: Any) -> None:
+        self.recorder.event("scale", value=_scale_of(scaler), location=self.recorder.location())
+        losses, scaled = tensors_in(given, most=1), tensors_in(result, most=1)
+        if losses and scaled and math.prod(losses[0].shape) == 1:
+            self._progress.unscaled = (weakref.ref(scaled[0]), LateNumber(losses[0]))
+
+    @guarded
+    def _unscaled(self, scaler: Any, given: Any, result: Any) -> None:
+        gradients = tensors_in(given, most=1 << 20)
+        if not self._optimizers.is_fresh(gradients):
+            return
+        self._optimizers.note_fresh(tensors_in(result, most=1 << 20))
+        self._step_of_unscale = self.recorder.step
+        self.recorder.event("unscale", value=_scale_of(scaler), location=self.recorder.location())
+
+    @guarded
+    def _adjusted(self, scaler: Any, given: Any, result: Any) -> None:
+        optimizers = self._optimizers.alive()
+        if self.recorder.step == self._step_of_unscale and self._progress.backwards and len(optimizers) == 1:
+            # Gradients were unscaled and no optimizer has stepped: they were not finite.
+            self._optimizers.skipped(optimizers[0])
+        self.recorder.event("scaler_update", value=_scale_of(scaler), location=self.recorder.location())
+
+
+def _scale_of(scaler: Any) -> float | None:
+    scale = getattr(scaler, "scale_value", None)
+    return float(scale) if isinstance(scale, int | float | Tensor) else None

@@ -1,0 +1,39 @@
+"""Numbers for the user's cells and parameters, without leaving a trace on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindspore import Parameter
+
+from trueline.adapters.mindspore import kinds, tensors
+from trueline.adapters.shared.registry import Registry as SharedRegistry
+from trueline.record import Recorder
+from trueline.record.identity import ByIdentity
+
+
+class Registry(SharedRegistry):
+    """The trees of root cells. Gradients are not kept in parameters here: those of the running step are noted beside."""
+
+    kinds = kinds
+    tensors = tensors
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self.initialised: ByIdentity = ByIdentity()
+        self._gradients: dict[int, Any] = {}
+
+    def note_gradients(self, parameters: Any, gradients: Any) -> None:
+        """These gradients belong to these parameters until the step ends; later ones (clipped, unscaled) replace earlier."""
+        for parameter, gradient in zip(parameters, gradients, strict=False):
+            self._gradients[id(parameter)] = gradient
+
+    def forget_gradients(self) -> None:
+        self._gradients = {}
+
+    def init_location(self, tensor: Parameter) -> int | None:
+        location: int | None = self.initialised.get(tensor)
+        return location
+
+    def gradient_of(self, tensor: Parameter) -> Any:
+        return self._gradients.get(id(tensor))
