@@ -13,6 +13,7 @@ from trueline.adapters.mindspore.checkpoint import LoadWatch
 from trueline.adapters.mindspore.clipping import ClipWatch
 from trueline.adapters.mindspore.compiled import CompiledWatch
 from trueline.adapters.mindspore.data import BatchWatch
+from trueline.adapters.mindspore.ending import end_quietly
 from trueline.adapters.mindspore.graph import OpTrace
 from trueline.adapters.mindspore.hooks import ModuleWatch
 from trueline.adapters.mindspore.losses import LossWatch
@@ -62,6 +63,7 @@ class MindSporeAdapter:
         progress.on_first_end.append(lambda: self._announce("eager"))
 
     def install(self) -> None:
+        end_quietly()
         if self.recorder.eager:
             force_pynative(self._patches)
         for watch in self._watches:

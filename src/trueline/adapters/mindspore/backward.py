@@ -48,10 +48,20 @@ class BackwardWatch(Watch):
                 output = original(*args, **kwargs)
             finally:
                 self.depth -= 1
-            self._output = output
+            if output is not None:
+                self._output = output
             return output
 
         return watched
+
+    def forward(self, call: Any, cell: nn.Cell, args: Any, kwargs: Any) -> Any:
+        """Call a cell that notes for itself what its gradients need."""
+        self.depth += 1
+        try:
+            output = self._output = call(cell, args, kwargs)
+        finally:
+            self.depth -= 1
+        return output
 
     def _watched_backward(self, original: Any) -> Any:
         def watched(function: Any, operation: Any, weights: Any, *args: Any, **kwargs: Any) -> Any:

@@ -95,9 +95,10 @@ class ModuleWatch(Watch):
                 return watch._compiled.cell_called(cell, original, args, kwargs)
             if isinstance(cell, OPTIMIZERS):
                 return watch._optimizer_call(cell, args, kwargs)
-            if watch._is_wrapper(cell):
-                return original(cell, *args, **kwargs)
-            return watch._root_call(cell, args, kwargs)
+            if cell.requires_grad and not watch._backward.depth:
+                # The forward pass of a gradient function that is called after it with the same arguments.
+                return watch._backward.forward(watch._eager_call, cell, args, kwargs)
+            return watch._eager_call(cell, args, kwargs)
 
         patches.replace(nn.Cell, "__call__", __call__)
         self._install_construction(patches)
@@ -113,6 +114,11 @@ class ModuleWatch(Watch):
         if self._thread is None:
             self._thread = get_ident()
         return self._thread == get_ident()
+
+    def _eager_call(self, cell: nn.Cell, args: Any, kwargs: Any) -> Any:
+        if self._is_wrapper(cell):
+            return self._call(cell, *args, **kwargs)
+        return self._root_call(cell, args, kwargs)
 
     def _is_wrapper(self, cell: nn.Cell) -> bool:
         known = self._wrappers.get(cell)
@@ -194,8 +200,7 @@ class ModuleWatch(Watch):
     # Root calls
 
     def _root_call(self, cell: nn.Cell, args: Any, kwargs: Any) -> Any:
-        grad = self._backward.depth > 0 or bool(cell.requires_grad)
-        row = self._root_row(cell, args, kwargs, grad=grad)
+        row = self._root_row(cell, args, kwargs, grad=self._backward.depth > 0)
         if row is None:
             return self._call(cell, *args, **kwargs)
         self._inside = True

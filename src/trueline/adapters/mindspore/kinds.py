@@ -111,7 +111,7 @@ def is_uninitialised(parameter: Parameter) -> bool:
 
 def is_wrapper(cell: nn.Cell) -> bool:
     """Whether a cell only puts a training step around a model: what it calls is looked at, not the cell itself."""
-    if isinstance(cell, nn.Optimizer | WithLossCell):
+    if isinstance(cell, nn.Optimizer | WithLossCell) or kind_of(cell) == "identity":
         return True
     package = type(cell).__module__
     if package.startswith(("mindspore.nn.wrap", "mindspore.train", "mindspore.nn.optim", "mindspore.nn.learning_rate")):
