@@ -47,6 +47,7 @@ from trueline.model import Finding
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
+NEEDS = ("operations",)
 RANK = 28
 CONSEQUENCES = ("tr.05", "hp.01", "hp.02", "api.02")
 

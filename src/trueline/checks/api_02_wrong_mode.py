@@ -48,6 +48,7 @@ from trueline.model import Event, Evidence, Finding, RootCall
 from trueline.store import Run
 
 item = Item(__name__, __doc__)
+NEEDS = ("dropout",)
 
 CONSEQUENCES = ("hp.02", "dp.02")
 RANK = 35

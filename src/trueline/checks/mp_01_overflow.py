@@ -43,6 +43,7 @@ from trueline.model import Evidence, Finding, NonFinite
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
+NEEDS = ("layers",)
 RANK = 60
 CONSEQUENCES = ("hp.02", "hp.03", "tr.07")
 

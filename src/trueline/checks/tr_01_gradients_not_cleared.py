@@ -47,6 +47,7 @@ from trueline.model import Event, Evidence, Finding, Location, Step
 from trueline.store import Run
 
 item = Item(__name__, __doc__)
+NEEDS = ("gradients",)
 
 CONSEQUENCES = ("hp.01", "tr.05", "cg.02", "tr.02", "tr.03", "mp.01", "mp.02")
 RANK = 20

@@ -52,6 +52,7 @@ from trueline.model import Event, Evidence, Finding
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
+NEEDS = ("order",)
 RANK = 22
 CONSEQUENCES = ("tr.02", "cg.02", "hp.01", "hp.02", "hp.03", "tr.05", "tr.08")
 

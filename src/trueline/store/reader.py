@@ -76,6 +76,12 @@ class Run:
         return dict(self._rows("SELECT key, value FROM meta"))
 
     @cached_property
+    def unseen(self) -> frozenset[str]:
+        """What could not be watched because it ran inside of compiled graphs: `operations`, `layers`, `losses`, `dropout` (its
+        functional form), `gradients`, `order` (of the parts of a step). No check passes for want of these."""
+        return frozenset(_json(self.meta.get("unseen", "[]")))
+
+    @cached_property
     def _locations(self) -> dict[int, Location]:
         rows = self._rows("SELECT id, file, line, function, source FROM location")
         return {key: Location(file, line, None, function, source) for key, file, line, function, source in rows}

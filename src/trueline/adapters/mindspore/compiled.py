@@ -159,6 +159,7 @@ class CompiledWatch(Watch):
         detail = {"of": None, "compiled": True, "carried": []} if recorder.sampled else None
         progress.last_backward = recorder.event("backward", value=known, detail=detail, location=recorder.location())
         if not pending:
+            self._optimizers.note_fresh(tensors_in(output, most=1 << 20))
             return
         for optimizer, count, step in zip(held, *pending, strict=True):
             if step is not None and (not isinstance(optimizer, nn.Optimizer) or _steps_of(optimizer) != count):

@@ -32,23 +32,34 @@ class OpTrace(Trace):
         super().__init__(recorder, registry, dtype_name)
         self._mode: _Mode | None = None
         # Tensors that depend on trainable parameters: MindSpore's own tensors do not tell.
-        self._trained: set[int] = set()
+        self._trained: set[Any] = set()
+        self._parameters: dict[Any, Parameter] = {}
         # Inside of a loss function, which counts as one operation.
         self.paused = 0
 
     def begin(self, fed: list[tuple[int | None, Tensor]]) -> None:
         """A root call starts on a step that is traced, fed with these tensors of these batches."""
         if self._mode is None:
+            self._parameters = {self.key_of(parameter): parameter for _, parameter in self._registry.parameters()}
             self._mode = _Mode(self)
             self._mode.__enter__()
         self.feed(fed)
+
+    def key_of(self, tensor: Tensor) -> Any:
+        """Operators are handed other objects than the script has; the memory is the same. It waits for the operator."""
+        return (tensor.data_ptr(), tuple(tensor.shape))
+
+    def parameter_of(self, tensor: Tensor) -> int | None:
+        parameter = self._parameters.get(self.key_of(tensor)) if self.is_on else tensor
+        found: int | None = self._registry.parameter_ids.get(parameter)
+        return found
 
     def end(self) -> None:
         """The backward pass starts, or the step is over: stop, and record which results were never used."""
         if self._mode is not None:
             self._mode.__exit__(None, None, None)
             self._mode = None
-        self._trained = set()
+        self._trained, self._parameters = set(), {}
         self.write()
 
     @property
@@ -56,22 +67,39 @@ class OpTrace(Trace):
         return self._mode is not None
 
     def needs_gradient(self, tensor: Tensor) -> bool:
-        if isinstance(tensor, Parameter):
-            return bool(tensor.requires_grad)
-        return id(tensor) in self._trained
+        key = self.key_of(tensor)
+        parameter = self._parameters.get(key)
+        return bool(parameter.requires_grad) if parameter is not None else key in self._trained
 
     @guarded
     def called(self, name: str, args: Any, output: Any) -> None:
         if self.is_full or not self.is_on or name in _SILENT:
             return
         outputs = tensors_in(output)
+        if name == "BiasAdd" and self._is_folded(tensors_in(args), outputs):
+            return
         if outputs:
-            self.add(neutral_name(name), tensors_in(args, most=64), outputs, settings_of(name, args))
+            taken = tensors_in(args, most=64)
+            settings = settings_of(name, args)
+            by_weight = len(taken) > 1 and self.parameter_of(taken[1]) is not None
+            linear = name == "MatMul" and by_weight and settings.get("args") == [False, True]
+            self.add("linear" if linear else neutral_name(name), taken, outputs, settings)
+
+    def _is_folded(self, taken: list[Tensor], outputs: list[Tensor]) -> bool:
+        """Let the bias be part of the layer that it belongs to, as the script has it."""
+        origin = self.origin(taken[0])
+        if self._rows.get(origin, [None] * 3)[2] not in {"matmul", "linear", "conv2d", "conv3d"}:
+            return False
+        self.extend(origin, taken[1:], outputs)
+        if self._rows[origin][2] == "matmul":
+            self._rows[origin][2] = "linear"
+        self._trained.update(map(self.key_of, outputs))
+        return True
 
     def add(self, name: str, taken: list[Tensor], outputs: list[Tensor], settings: dict[str, Any]) -> None:
         """Record an operation, of the framework or a function that counts as one."""
         if name not in _CUTTING and any(self.needs_gradient(tensor) for tensor in taken):
-            self._trained.update(id(one) for one in outputs if not dtype_name(one).startswith(_WITHOUT_DERIVATIVE))
+            self._trained.update(self.key_of(one) for one in outputs if not dtype_name(one).startswith(_WITHOUT_DERIVATIVE))
         self.note(name, taken, outputs, settings, self.needs_gradient)
 
 

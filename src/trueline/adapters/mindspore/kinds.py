@@ -35,6 +35,11 @@ _SCALARS = (bool, int, float, str)
 _OF_EVERY_CELL = set(vars(nn.Cell())) | {"cls_name"}
 # Statistics that BatchNorm keeps: parameters by their type, buffers by what they do.
 _RUNNING = ("moving_mean", "moving_variance", "running_mean", "running_var", "num_batches_tracked")
+# Where MindSpore keeps cells that are parts of a training step, or that its own functions are made of.
+_NO_MODELS = (
+    "mindspore.nn.wrap", "mindspore.train", "mindspore.nn.optim", "mindspore.nn.learning_rate", "mindspore.ops",
+    "mindspore.amp", "mindspore.boost", "mindspore.parallel",
+)  # fmt: skip
 _NEUTRAL_NAMES = {
     "linear": {"in_channels": "in_features", "out_channels": "out_features"},
     "embedding": {"vocab_size": "num_embeddings", "embedding_size": "embedding_dim"},
@@ -113,8 +118,7 @@ def is_wrapper(cell: nn.Cell) -> bool:
     """Whether a cell only puts a training step around a model: what it calls is looked at, not the cell itself."""
     if isinstance(cell, nn.Optimizer | WithLossCell) or kind_of(cell) == "identity":
         return True
-    package = type(cell).__module__
-    if package.startswith(("mindspore.nn.wrap", "mindspore.train", "mindspore.nn.optim", "mindspore.nn.learning_rate")):
+    if type(cell).__module__.startswith(_NO_MODELS):
         return True
     return any(isinstance(part, nn.Optimizer) for part in cell._cells.values())
 

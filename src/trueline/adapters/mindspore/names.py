@@ -44,7 +44,9 @@ def neutral_name(name: str) -> str:
 
 
 def settings_of(name: str, args: Any) -> dict[str, Any]:
-    scalars = [_plain(value) for value in args if value is None or isinstance(value, _SCALARS) or _is_shape(value)]
+    # Operators that are objects are handed their own name.
+    given = [value for value in args if not (isinstance(value, str) and value == name)]
+    scalars = [_plain(value) for value in given if value is None or isinstance(value, _SCALARS) or _is_shape(value)]
     names = _POSITIONAL.get(neutral_name(name), ())
     settings = dict(zip(names, scalars, strict=False))
     if len(scalars) > len(names):

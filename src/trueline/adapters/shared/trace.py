@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from trueline.adapters.base import Watch
 from trueline.adapters.shared.registry import Registry
 from trueline.record import Recorder, to_json
 
 MOST_OPS_PER_STEP = 20_000
-_USED = 8
+_INPUTS, _USED = 5, 8
 
 
 class Trace(Watch):
@@ -25,11 +27,19 @@ class Trace(Watch):
         self._alive: list[Any] = []
         self._rows: dict[str, list[Any]] = {}
 
+    def key_of(self, tensor: Any) -> Any:
+        """What tells tensors of a step apart, all of which are kept alive."""
+        return id(tensor)
+
+    def parameter_of(self, tensor: Any) -> int | None:
+        found: int | None = self._registry.parameter_ids.get(tensor)
+        return found
+
     def feed(self, fed: list[tuple[int | None, Any]]) -> None:
         """These tensors are of these batches."""
         for batch, tensor in fed:
             if batch is not None:
-                self._origins.setdefault(id(tensor), f"b{batch}")
+                self._origins.setdefault(self.key_of(tensor), f"b{batch}")
                 self._alive.append(tensor)
 
     def write(self) -> None:
@@ -53,9 +63,9 @@ class Trace(Watch):
 
     def origin(self, tensor: Any, *, use: bool = True) -> str:
         """Where a tensor came from: `o<seq>`, `p<id>`, `b<seq>`, `g<seq>`, or `t` when that is not known."""
-        known = self._origins.get(id(tensor))
+        known = self._origins.get(self.key_of(tensor))
         if known is None:
-            parameter = self._registry.parameter_ids.get(tensor)
+            parameter = self.parameter_of(tensor)
             return "t" if parameter is None else f"p{parameter}"
         if use and known in self._rows:
             self._rows[known][_USED] = 1
@@ -64,7 +74,16 @@ class Trace(Watch):
     def note_gradients(self, seq: int, gradients: list[Any]) -> None:
         """These tensors are derivatives that the script asked for, in the event of this number: `g<seq>`."""
         for tensor in gradients:
-            self._origins[id(tensor)] = f"g{seq}"
+            self._origins[self.key_of(tensor)] = f"g{seq}"
+            self._alive.append(tensor)
+
+    def extend(self, origin: str, taken: list[Any], outputs: list[Any]) -> None:
+        """Let an operation that was noted take these tensors too, and give those instead."""
+        row = self._rows[origin]
+        row[_INPUTS] = to_json([*msgspec.json.decode(row[_INPUTS]), *map(self.origin, taken)])
+        row[_USED] = 0
+        for tensor in outputs:
+            self._origins[self.key_of(tensor)] = origin
             self._alive.append(tensor)
 
     def note(
@@ -91,5 +110,5 @@ class Trace(Watch):
         ]  # fmt: skip
         self._rows[f"o{seq}"] = row
         for tensor in outputs:
-            self._origins[id(tensor)] = f"o{seq}"
+            self._origins[self.key_of(tensor)] = f"o{seq}"
             self._alive.append(tensor)
