@@ -33,7 +33,7 @@ def run_checks(run: Run, progress: Callable[[str], None] | None = None) -> list[
 def _unless_unseen(run: Run, check: Check, finding: Finding) -> Finding:
     """A pass, or "does not apply", is worth nothing where what the item looks at ran inside of compiled graphs."""
     missing = sorted(check.needs & run.unseen)
-    if not missing or finding.conclusion not in (Conclusion.NO_PROBLEM, Conclusion.NOT_APPLICABLE):
+    if not missing or finding.conclusion in (Conclusion.PROBLEM_FOUND, Conclusion.ERROR):
         return finding
     why = (
         f"the {' and '.join(missing)} of compiled graphs cannot be seen. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Mapping
@@ -277,8 +278,9 @@ def _nonfinite(name: str, array: NDArray[Any]) -> dict[str, Any] | None:
     if array.dtype != np.float16:
         # A dot product with itself tells at once that there is nothing.
         flat = array.reshape(-1)
-        square = float(flat.dot(flat))
-        if square - square == 0.0:
+        with np.errstate(all="ignore"):
+            square = float(flat.dot(flat))
+        if math.isfinite(square):
             return None
     finite = np.isfinite(array)
     if finite.all():

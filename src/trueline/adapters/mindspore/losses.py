@@ -166,10 +166,12 @@ class LossWatch(Watch):
         if values.size == 0 or values.dtype.kind not in "iubf":
             return described
         values = values.astype(np.float64)
-        described["min"], described["max"] = float(values.min()), float(values.max())
-        if rows and values.ndim >= 2:
-            described["row_sum"] = _range(values.sum(axis=1))
-            described["row_logsumexp"] = _range(_logsumexp(values))
+        # Infinite values are the script's, and so would be a warning about them.
+        with np.errstate(all="ignore"):
+            described["min"], described["max"] = _range(values)
+            if rows and values.ndim >= 2:
+                described["row_sum"] = _range(values.sum(axis=1))
+                described["row_logsumexp"] = _range(_logsumexp(values))
         if distinct:
             described["distinct"] = min(len(np.unique(values)), _MOST_DISTINCT)
         return described
@@ -181,8 +183,7 @@ def _range(values: NDArray[Any]) -> list[float]:
 
 def _logsumexp(values: NDArray[Any]) -> NDArray[Any]:
     top = values.max(axis=1)
-    with np.errstate(all="ignore"):
-        found: NDArray[Any] = top + np.log(np.exp(values - np.expand_dims(top, 1)).sum(axis=1))
+    found: NDArray[Any] = top + np.log(np.exp(values - np.expand_dims(top, 1)).sum(axis=1))
     return found
 
 

@@ -80,8 +80,17 @@ class Groups:
             return known[min(step, len(known) - 1)] if known else None
         # A constant, which the script may still assign something else to.
         if sampled or step % _CONSTANT_EVERY == 0:
-            return _number(_current_rate(optimizer, place))
+            return _number(self._current_rate(optimizer, place))
         return None
+
+
+    def _current_rate(self, optimizer: Any, place: int) -> Any:
+        rate = optimizer.learning_rate
+        if isinstance(rate, Tensor) or not isinstance(rate, tuple | list):
+            return rate
+        # One per parameter.
+        groups = (self.of_parameter.get(id(parameter)) for parameter in optimizer.parameters)
+        return next((one for one, group in zip(rate, groups, strict=False) if group == place), None)
 
 
 class _OfParamGroups(Groups):
@@ -120,14 +129,6 @@ def _constants_of(optimizer: Any) -> dict[str, Any]:
     if getattr(optimizer, "loss_scale", 1.0) != 1.0:
         settings["loss_scale"] = float(optimizer.loss_scale)
     return settings
-
-
-def _current_rate(optimizer: Any, place: int) -> Any:
-    rate = optimizer.learning_rate
-    if not isinstance(rate, Tensor) and isinstance(rate, tuple | list):
-        # One per parameter, group after group.
-        return next((one for one in rate if isinstance(one, Tensor) and f"group_{place}" in one.name), rate[0])
-    return rate
 
 
 def _number(value: Any) -> float | None:

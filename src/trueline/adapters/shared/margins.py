@@ -17,7 +17,9 @@ _CLOSEST = 1e-6
 
 def judged(kind: str, scores: NDArray[Any], labels: NDArray[Any], size: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """The margin and the predicted class of each sample; None when these scores and labels do not fit each other."""
-    return _of_classes(scores, labels, size) if kind in OVER_CLASSES else _of_two(kind, scores, labels, size)
+    # Infinite scores are the script's, and so would be a warning about them.
+    with np.errstate(all="ignore"):
+        return _of_classes(scores, labels, size) if kind in OVER_CLASSES else _of_two(kind, scores, labels, size)
 
 
 def _of_classes(scores: NDArray[Any], labels: NDArray[Any], size: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
