@@ -14,9 +14,7 @@ SHRINKS = 0.1
 ADAMS = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "SparseAdam", "AdamWeightDecay", "LazyAdam", "AdaMax"})
 MOMENTUMS = frozenset({"SGD", "RMSprop", "Momentum", "RMSProp"})
 # Their weight decay is added to the gradient, unless they are told to keep it apart.
-COUPLED = frozenset(
-    "SGD Adam RMSprop Adagrad NAdam RAdam Adamax ASGD Adadelta Rprop Momentum RMSProp LazyAdam AdaMax".split()
-)
+COUPLED = frozenset("SGD Adam RMSprop Adagrad NAdam RAdam Adamax ASGD Adadelta Rprop Momentum RMSProp LazyAdam AdaMax".split())
 
 
 def optimizer_settings(run: Run) -> list[Oddity]:

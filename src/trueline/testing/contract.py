@@ -12,6 +12,9 @@ plain gradient descent on the mean cross-entropy, and is fed by the framework's 
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -19,7 +22,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.launch import Recording
+from trueline.launch import record
 from trueline.store import Run
 
 BATCH = 8
@@ -65,15 +68,8 @@ class AdapterContract:
     training: ClassVar[TinyTraining]
 
     def recorded(self, folder: Path, plan: Plan) -> tuple[Run, list[float]]:
-        recording = Recording("contract", ["contract"], directory=_made(folder / "run"), rank=0, ranks=1)
-        # A process of the script's own does not describe its run; this one does.
-        recording._describes = True
-        recording._save()
-        recording.start()
-        try:
+        with _runs_in(folder), record(name="contract") as recording:
             losses = type(self).training(plan)
-        finally:
-            recording.stop()
         run = Run(recording.directory)
         assert run.info.recorder_error is None
         assert self.training.framework in run.info.frameworks
@@ -209,9 +205,17 @@ class AdapterContract:
         assert 5 in {event.detail["seed"] for event in run.events_of("seed")}
 
 
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    return folder
+@contextmanager
+def _runs_in(folder: Path) -> Iterator[None]:
+    before = os.environ.get("TRUELINE_RUNS")
+    os.environ["TRUELINE_RUNS"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TRUELINE_RUNS"]
+        else:
+            os.environ["TRUELINE_RUNS"] = before
 
 
 def _family(library: Any) -> str:

@@ -98,7 +98,7 @@ def test_functions_that_are_watched_compile_as_they_are(recorded: Recorded) -> N
     recorded(script)
 
 
-def test_pynative_on_request(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pynative_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     from trueline.launch import Recording
     from trueline.store import Run
 

@@ -52,14 +52,15 @@ class MindSporeAdapter:
         self._backward = BackwardWatch(recorder, self._registry, self._trace, progress, self._optimizers)
         losses = LossWatch(recorder, batches, self._trace, scores)
         compiled = CompiledWatch(recorder, self._registry, self._optimizers, progress, self._announce)
+        scalers = ScalerWatch(recorder, self._optimizers, progress)
         cells = ModuleWatch(
-            recorder, self._registry, batches, scores, self._trace, progress, self._backward, self._optimizers, losses, compiled
-        )
+            recorder, self._registry, batches, scores, self._trace, progress, self._backward, self._optimizers, losses, compiled,
+            scalers,
+        )  # fmt: skip
         self._watches: list[Watch] = [
             cells, batches, self._optimizers, self._backward, compiled, LoadWatch(recorder, self._registry), SeedWatch(recorder),
         ]  # fmt: skip
-        self._visible = (cells, losses, ClipWatch(recorder, self._optimizers, progress),
-                         ScalerWatch(recorder, self._optimizers, progress))  # fmt: skip
+        self._visible = (cells, losses, ClipWatch(recorder, self._optimizers, progress), scalers)
         progress.on_first_end.append(lambda: self._announce("eager"))
 
     def install(self) -> None:

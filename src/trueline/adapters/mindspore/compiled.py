@@ -88,7 +88,7 @@ class CompiledWatch(Watch):
         return self._run(original, (cell, *args), kwargs, args, model, held, trains=bool(held))
 
     def model_in(self, cell: nn.Cell) -> nn.Cell | None:
-        """The model that a cell puts a step, a loss or an evaluation around; the cell itself where it does nothing of the kind."""
+        """The model that a cell puts a step, a loss or an evaluation around; the cell itself where it does no such thing."""
         if not is_wrapper(cell):
             return None if kind_of(cell) == "loss" else cell
         found = [self.model_in(part) for part in cell._cells.values() if not isinstance(part, OPTIMIZERS)]

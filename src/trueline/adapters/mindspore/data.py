@@ -172,11 +172,11 @@ class BatchWatch(Watch):
         missing = [part for name, array in arrays if (part := _nonfinite(name, array)) is not None]
         row: list[Any] = [
             recorder.next_seq(), recorder.step, loader, epoch, position, wait, size,
-            fingerprints([_hashable(array) for array in inputs]) if inputs and size else b"", targets, kind, told,
+            fingerprints([np.ascontiguousarray(array) for array in inputs]) if inputs and size else b"", targets, kind, told,
             to_json(missing) if missing else None,
         ]  # fmt: skip
         recorder.row("batch", row)
-        self.samples.batch(row[_SEQ], _held(inputs), row[7], held=True)
+        self.samples.batch(row[_SEQ], inputs[:1], row[7], held=True)
         if loader is not None:
             self.fields.at_batch(row[_SEQ], loader, fields)
         if recorder.sampled:
@@ -253,14 +253,6 @@ def _readable(tensor: Tensor | NDArray[Any]) -> tuple[NDArray[Any], str] | None:
     if values.ndim == 0 or values.size == 0 or values.dtype.kind not in "iuf":
         return None
     return values, dtype_name(tensor)
-
-
-def _hashable(array: NDArray[Any]) -> NDArray[Any]:
-    return np.ascontiguousarray(array)
-
-
-def _held(inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
-    return inputs[:1]
 
 
 def _row_of(array: NDArray[Any], row: int) -> NDArray[Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections import deque
+from contextlib import suppress
 from threading import get_ident
 from types import FrameType
 from typing import Any
@@ -19,6 +20,7 @@ from trueline.adapters.mindspore.graph import OpTrace
 from trueline.adapters.mindspore.kinds import drops_units, is_wrapper, parts_of, tensors_of, uses_batch_statistics
 from trueline.adapters.mindspore.losses import LossWatch
 from trueline.adapters.mindspore.optimizer import OPTIMIZERS, OptimizerWatch
+from trueline.adapters.mindspore.precision import ScalerWatch
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import tensors_in
@@ -48,6 +50,7 @@ class ModuleWatch(Watch):
         optimizers: OptimizerWatch,
         losses: LossWatch,
         compiled: CompiledWatch,
+        scalers: ScalerWatch,
     ) -> None:
         super().__init__(recorder)
         self._registry = registry
@@ -59,6 +62,7 @@ class ModuleWatch(Watch):
         self._optimizers = optimizers
         self._losses = losses
         self._compiled = compiled
+        self._scalers = scalers
         self._thread: int | None = None
         self._inside = False
         self._detailed = False
@@ -91,18 +95,24 @@ class ModuleWatch(Watch):
             if watch._progress.inside_backward or not watch._is_training_thread():
                 # A call inside of the backward pass is recomputation: the forward pass over again.
                 return original(cell, *args, **kwargs)
-            if context._get_mode() == context.GRAPH_MODE:
-                return watch._compiled.cell_called(cell, original, args, kwargs)
-            if isinstance(cell, OPTIMIZERS):
-                return watch._optimizer_call(cell, args, kwargs)
-            if cell.requires_grad and not watch._backward.depth:
-                # The forward pass of a gradient function that is called after it with the same arguments.
-                return watch._backward.forward(watch._eager_call, cell, args, kwargs)
-            return watch._eager_call(cell, args, kwargs)
+            if isinstance(cell, nn.TrainOneStepWithLossScaleCell):
+                return watch._scalers.around(watch._outer_call, cell, args, kwargs)
+            return watch._outer_call(cell, args, kwargs)
 
         patches.replace(nn.Cell, "__call__", __call__)
         self._install_construction(patches)
         self._install_mode(patches)
+
+    def _outer_call(self, cell: nn.Cell, args: Any, kwargs: Any) -> Any:
+        """A call from outside of any cell but those that put a step around a model."""
+        if context._get_mode() == context.GRAPH_MODE:
+            return self._compiled.cell_called(cell, self._call, args, kwargs)
+        if isinstance(cell, OPTIMIZERS):
+            return self._optimizer_call(cell, args, kwargs)
+        if cell.requires_grad and not self._backward.depth:
+            # The forward pass of a gradient function that is called after it with the same arguments.
+            return self._backward.forward(self._eager_call, cell, args, kwargs)
+        return self._eager_call(cell, args, kwargs)
 
     def install_visible(self, patches: Patches) -> None:
         """What compiled code may refer to."""
@@ -320,7 +330,9 @@ class ModuleWatch(Watch):
         self._last_output = (tensor, row)
         if self._backward.depth:
             step = recorder.step
-            tensor.register_hook(lambda gradient: self._gradient_arrived(step, number, position, gradient))
+            # A tensor that no gradient will reach, as behind stop_gradient, refuses the hook.
+            with suppress(RuntimeError):
+                tensor.register_hook(lambda gradient: self._gradient_arrived(step, number, position, gradient))
 
     @guarded
     def _gradient_arrived(self, step: int, number: int, position: int, gradient: Tensor) -> None:

@@ -30,10 +30,12 @@ FUNCTIONS = (
 _CELLS = {
     "CrossEntropyLoss": "cross_entropy", "SoftmaxCrossEntropyWithLogits": "cross_entropy", "NLLLoss": "nll_loss",
     "BCELoss": "binary_cross_entropy", "BCEWithLogitsLoss": "binary_cross_entropy_with_logits", "MSELoss": "mse_loss",
-    "RMSELoss": "rmse_loss", "L1Loss": "l1_loss", "L1LossExt": "l1_loss", "MAELoss": "l1_loss", "SmoothL1Loss": "smooth_l1_loss",
+    "RMSELoss": "rmse_loss", "L1Loss": "l1_loss", "L1LossExt": "l1_loss", "MAELoss": "l1_loss",
+    "SmoothL1Loss": "smooth_l1_loss",
     "HuberLoss": "huber_loss", "KLDivLoss": "kl_div", "CTCLoss": "ctc_loss", "SoftMarginLoss": "soft_margin_loss",
     "CosineEmbeddingLoss": "cosine_embedding_loss", "MultiMarginLoss": "multi_margin_loss", "FocalLoss": "focal_loss",
-    "HingeEmbeddingLoss": "hinge_embedding_loss", "TripletMarginLoss": "triplet_margin_loss", "PoissonNLLLoss": "poisson_nll_loss",
+    "HingeEmbeddingLoss": "hinge_embedding_loss", "TripletMarginLoss": "triplet_margin_loss",
+    "PoissonNLLLoss": "poisson_nll_loss",
     "GaussianNLLLoss": "gaussian_nll_loss", "MarginRankingLoss": "margin_ranking_loss", "DiceLoss": "dice_loss",
     "MultiLabelSoftMarginLoss": "multilabel_soft_margin_loss", "MultilabelMarginLoss": "multilabel_margin_loss",
 }  # fmt: skip

@@ -6,18 +6,22 @@ import re
 from typing import Any
 
 _NAMES = {
-    "Dense": "linear", "DenseExt": "linear", "MatMulExt": "matmul", "MatMul": "matmul", "BatchMatMul": "bmm", "BatchMatMulExt": "bmm",
+    "Dense": "linear", "DenseExt": "linear", "MatMulExt": "matmul", "MatMul": "matmul", "BatchMatMul": "bmm",
+    "BatchMatMulExt": "bmm",
     "Conv1DExt": "conv1d", "Conv2D": "conv2d", "Conv2DExt": "conv2d", "Conv3D": "conv3d", "Conv3DExt": "conv3d",
     "Conv2DTranspose": "conv_transpose2d", "Softmax": "softmax", "LogSoftmax": "log_softmax", "LogSoftmaxExt": "log_softmax",
     "Sigmoid": "sigmoid", "ReLU": "relu", "ReLU6": "relu6", "GeLU": "gelu", "GeluExt": "gelu", "Gelu": "gelu", "SiLU": "silu",
     "Elu": "elu", "LeakyReLUExt": "leaky_relu", "Tanh": "tanh", "BatchNorm": "batch_norm", "BatchNormExt": "batch_norm",
-    "LayerNorm": "layer_norm", "LayerNormExt": "layer_norm", "GroupNorm": "group_norm", "Dropout": "dropout", "DropoutExt": "dropout",
+    "LayerNorm": "layer_norm", "LayerNormExt": "layer_norm", "GroupNorm": "group_norm", "Dropout": "dropout",
+    "DropoutExt": "dropout",
     "StopGradient": "detach", "Reshape": "reshape", "View": "view", "Flatten": "flatten", "FlattenExt": "flatten",
     "Transpose": "permute", "TransposeExt": "transpose", "TransposeView": "permute", "ExpandDims": "unsqueeze",
-    "Squeeze": "squeeze", "Concat": "cat", "Stack": "stack", "StackExt": "stack", "Gather": "embedding", "EmbeddingDense": "embedding",
+    "Squeeze": "squeeze", "Concat": "cat", "Stack": "stack", "StackExt": "stack", "Gather": "embedding",
+    "EmbeddingDense": "embedding",
     "Embedding": "embedding", "Cast": "to", "Contiguous": "contiguous", "ReduceMean": "mean", "MeanExt": "mean",
     "ReduceSum": "sum", "SumExt": "sum", "ReduceMax": "amax", "ReduceMin": "amin", "Mul": "mul", "Muls": "mul", "Add": "add",
-    "AddExt": "add", "AddScalar": "add", "Sub": "sub", "SubExt": "sub", "Div": "div", "RealDiv": "div", "Neg": "neg", "Pow": "pow",
+    "AddExt": "add", "AddScalar": "add", "Sub": "sub", "SubExt": "sub", "Div": "div",
+    "RealDiv": "div", "Neg": "neg", "Pow": "pow",
     "PowTensorScalar": "pow", "PowScalarTensor": "pow", "Square": "square", "Sqrt": "sqrt", "Rsqrt": "rsqrt", "Exp": "exp",
     "Log": "log", "Abs": "abs", "Argmax": "argmax", "ArgMaxExt": "argmax", "ArgMaxWithValue": "max", "Round": "round",
     "Floor": "floor", "Sign": "sign", "MaxPool": "max_pool2d", "MaxPoolWithIndices": "max_pool2d", "AvgPool": "avg_pool2d",
@@ -37,7 +41,7 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def neutral_name(name: str) -> str:
-    """`SoftmaxExt` → `softmax`, `InplaceAddExt` → `add`; what is not known, in lower case: `UpsampleBilinear2D` → `upsample_…`."""
+    """`SoftmaxExt` → `softmax`, `InplaceAddExt` → `add`; what is not known, in lower case: `OneHot` → `one_hot`."""
     name = name.removesuffix("View") if name not in _NAMES else name
     known = _NAMES.get(name) or _NAMES.get(name.removeprefix("Inplace")) or _NAMES.get(name.removesuffix("Ext"))
     return known or _CAPITAL.sub("_", name.removesuffix("Ext")).lower()

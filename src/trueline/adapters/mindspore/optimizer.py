@@ -127,7 +127,7 @@ class OptimizerWatch(Watch):
         self._sample(state, parameters, given)
         return {
             "optimizer": state.id,
-            "grad_norm": LateNorm(held) if held else None,
+            "grad_norm": LateNorm(held, 1.0 / getattr(optimizer, "loss_scale", 1.0)) if held else None,
             "cleared": True if state.steps > 1 and self.is_fresh(given) else None,
             "with_gradient": len(held),
             "without_gradient": len(parameters) - len(held),

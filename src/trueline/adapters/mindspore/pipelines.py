@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import msgspec
 
 _MOST_OPERATIONS = 32
-_SHUFFLERS = {"ShuffleDataset"}
-_WRAPPERS = ("Dataset",)
 
 
 class Pipeline(msgspec.Struct, frozen=True):
@@ -26,23 +25,23 @@ def described(dataset: Any) -> Pipeline:
     leaf = nodes[-1]
     batch = next((node for node in nodes if type(node).__name__ in {"BatchDataset", "PaddedBatchDataset"}), None)
     batch_size = getattr(batch, "batch_size", None)
-    shuffled = any(type(node).__name__ in _SHUFFLERS for node in nodes)
+    shuffle = next((node for node in nodes if type(node).__name__ == "ShuffleDataset"), None)
     sampler = getattr(leaf, "sampler", None)
     sampler_name = type(sampler).__name__ if sampler is not None else None
     if sampler_name is None:
-        sampler_name = "RandomSampler" if getattr(leaf, "shuffle_flag", 0) or shuffled else "SequentialSampler"
+        sampler_name = "RandomSampler" if getattr(leaf, "shuffle_flag", 0) or shuffle is not None else "SequentialSampler"
     return Pipeline(
         name=type(leaf).__name__,
         length=_length(leaf),
         batch_size=batch_size if isinstance(batch_size, int) else None,
-        sampler="ShuffleDataset" if shuffled and sampler_name == "SequentialSampler" else sampler_name,
+        sampler="ShuffleDataset" if shuffle is not None and sampler_name == "SequentialSampler" else sampler_name,
         settings={
             "drop_last": getattr(batch, "drop_remainder", None),
             "workers": getattr(leaf, "num_parallel_workers", None) if getattr(leaf, "python_multiprocessing", False) else 0,
             "batch_sampler": "BatchSampler",
             "sampler_settings": _sampler_settings(sampler),
             "weighted": sampler_name == "WeightedRandomSampler",
-            "shuffle_buffer": next((getattr(node, "buffer_size", None) for node in nodes if type(node).__name__ in _SHUFFLERS), None),
+            "shuffle_buffer": getattr(shuffle, "buffer_size", None),
             "pipeline": [_operation(node) for node in reversed(nodes)][:_MOST_OPERATIONS],
         },
     )  # fmt: skip
@@ -53,8 +52,6 @@ def source_of(dataset: Any) -> Any:
     leaf = _nodes(dataset)[-1]
     source = getattr(leaf, "source", None)
     try:
-        import weakref
-
         weakref.ref(source)
     except TypeError:
         return leaf

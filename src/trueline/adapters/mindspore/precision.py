@@ -6,18 +6,19 @@ import math
 import weakref
 from typing import Any
 
-from mindspore import Tensor, amp
+from mindspore import Tensor, amp, nn
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.optimizer import OptimizerWatch
-from trueline.adapters.mindspore.tensors import LateNumber, tensors_in
+from trueline.adapters.mindspore.tensors import LateNumber, array_of, tensors_in
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 
 
 class ScalerWatch(Watch):
-    """Watches `amp.DynamicLossScaler` and `amp.StaticLossScaler` where the script calls them itself."""
+    """Watches `amp.DynamicLossScaler` and `amp.StaticLossScaler` where the script calls them itself; told of calls of
+    `nn.TrainOneStepWithLossScaleCell`, which scales, unscales and leaves out steps on its own."""
 
     def __init__(self, recorder: Recorder, optimizers: OptimizerWatch, progress: StepProgress) -> None:
         super().__init__(recorder)
@@ -30,6 +31,24 @@ class ScalerWatch(Watch):
             patches.replace(scaler, "scale", self._watched(scaler.scale, self._scaled))
             patches.replace(scaler, "unscale", self._watched(scaler.unscale, self._unscaled))
             patches.replace(scaler, "adjust", self._watched(scaler.adjust, self._adjusted))
+
+    def around(self, call: Any, cell: nn.Cell, args: Any, kwargs: Any) -> Any:
+        """A step with a scale of its own: `call` it between the events of the scale."""
+        step = self.recorder.step
+        self._step_begins(cell)
+        result = call(cell, args, kwargs)
+        self._step_ended(cell, step)
+        return result
+
+    @guarded
+    def _step_begins(self, cell: nn.Cell) -> None:
+        self.recorder.event("scale", value=_scale_of(cell), location=self.recorder.location())
+
+    @guarded
+    def _step_ended(self, cell: nn.Cell, step: int) -> None:
+        if self.recorder.step == step and self._progress.backwards:
+            self._optimizers.skipped(cell.optimizer)
+        self.recorder.event("scaler_update", value=_scale_of(cell), location=self.recorder.location())
 
     def _watched(self, original: Any, told: Any) -> Any:
         def watched(scaler: Any, given: Any) -> Any:
@@ -67,4 +86,8 @@ class ScalerWatch(Watch):
 
 def _scale_of(scaler: Any) -> float | None:
     scale = getattr(scaler, "scale_value", None)
-    return float(scale) if isinstance(scale, int | float | Tensor) else None
+    if scale is None:
+        scale = getattr(scaler, "scale_sense", None)
+    if isinstance(scale, Tensor):
+        return float(array_of(scale).reshape(-1)[0])
+    return float(scale) if isinstance(scale, int | float) else None

@@ -83,7 +83,6 @@ class Groups:
             return _number(self._current_rate(optimizer, place))
         return None
 
-
     def _current_rate(self, optimizer: Any, place: int) -> Any:
         rate = optimizer.learning_rate
         if isinstance(rate, Tensor) or not isinstance(rate, tuple | list):

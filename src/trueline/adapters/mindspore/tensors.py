@@ -129,15 +129,19 @@ class LateNumber:
 
 
 class LateNorm:
-    """The L2 norm over gradients, computed when it is asked for: a step later. The gradients live as long."""
+    """The L2 norm over gradients, computed when it is asked for: a step later. The gradients live as long.
 
-    __slots__ = ("_gradients",)
+    `factor`: what the optimizer multiplies them by before it uses them.
+    """
 
-    def __init__(self, gradients: list[Tensor]) -> None:
+    __slots__ = ("_factor", "_gradients")
+
+    def __init__(self, gradients: list[Tensor], factor: float = 1.0) -> None:
         self._gradients = gradients
+        self._factor = factor
 
     def __float__(self) -> float:
-        return norm_of(self._gradients)
+        return norm_of(self._gradients) * self._factor
 
 
 def norm_of(gradients: list[Tensor]) -> float:
