@@ -110,23 +110,6 @@ def test_a_loss_scaler_and_its_skipped_step(recorded: Recorded) -> None:
     assert [event.value for event in run.events_of("scaler_update")][1] == 512.0
 
 
-def test_the_cell_with_a_loss_scale(recorded: Recorded) -> None:
-    def script() -> None:
-        model = SmallNet()
-        update = nn.DynamicLossScaleUpdateCell(loss_scale_value=1024.0, scale_factor=2, scale_window=2)
-        optimizer = nn.SGD(model.trainable_params(), 0.1)
-        step = nn.TrainOneStepWithLossScaleCell(nn.WithLossCell(model, nn.CrossEntropyLoss()), optimizer, scale_sense=update)
-        step.set_train()
-        for x, y in pipeline():
-            step(x, y)
-
-    run = recorded(script)
-    assert len(run.steps) == 4
-    assert [event.value for event in run.events_of("scale")][0] == 1024.0
-    assert len(run.events_of("scaler_update")) == 4
-    assert all(step.loss is not None and step.loss < 10 for step in run.steps)
-
-
 def test_a_checkpoint_that_does_not_fit(recorded: Recorded, tmp_path: Path) -> None:
     file = str(tmp_path / "weights.ckpt")
 

@@ -49,6 +49,8 @@ class CompiledWatch(Watch):
         self._inside = False
         self._unseen: set[str] = set()
         self._held: dict[CodeType, tuple[nn.Cell | None, list[Any]]] = {}
+        # Whether steps may be left out because of their gradients: told by a cell that does so, or by one that was.
+        self.may_skip = False
         # Given by the watch of cells: how a root call is recorded.
         self.describe: Any = None
 
@@ -85,6 +87,7 @@ class CompiledWatch(Watch):
                 self._optimizers.after_step(cell, pending)
         held = [part for part in parts_of(cell) if isinstance(part, OPTIMIZERS)]
         model = self.model_in(cell)
+        self.may_skip = self.may_skip or isinstance(cell, nn.TrainOneStepWithLossScaleCell)
         return self._run(original, (cell, *args), kwargs, args, model, held, trains=bool(held))
 
     def model_in(self, cell: nn.Cell) -> nn.Cell | None:
@@ -143,7 +146,9 @@ class CompiledWatch(Watch):
         if not held:
             return []
         self.declare(*_OF_STEP)
-        counts = [_steps_of(optimizer) for optimizer in held]
+        # Reading its count waits for the device: where the model cannot leave a step out, on sampled steps only.
+        counted = self.recorder.sampled or self.may_skip
+        counts = [_steps_of(optimizer) if counted else None for optimizer in held]
         return [counts, [self._optimizers.before_step(optimizer, None) for optimizer in held]]
 
     @guarded
@@ -162,10 +167,11 @@ class CompiledWatch(Watch):
             self._optimizers.note_fresh(tensors_in(output, most=1 << 20))
             return
         for optimizer, count, step in zip(held, *pending, strict=True):
-            if step is not None and (not isinstance(optimizer, nn.Optimizer) or _steps_of(optimizer) != count):
-                self._optimizers.after_step(optimizer, step)
-            else:
+            if step is None or (count is not None and count >= 0 and _steps_of(optimizer) == count):
+                self.may_skip = True
                 self._optimizers.skipped(optimizer)
+            else:
+                self._optimizers.after_step(optimizer, step)
 
 
 def _steps_of(optimizer: Any) -> int:

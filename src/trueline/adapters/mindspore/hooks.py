@@ -335,8 +335,8 @@ class ModuleWatch(Watch):
                 tensor.register_hook(lambda gradient: self._gradient_arrived(step, number, position, gradient))
 
     @guarded
-    def _gradient_arrived(self, step: int, number: int, position: int, gradient: Tensor) -> None:
-        if step == self.recorder.step:
+    def _gradient_arrived(self, step: int, number: int, position: int, gradient: Tensor | None) -> None:
+        if step == self.recorder.step and gradient is not None:
             self._registry.stat(step, "output_grad", number, position, gradient)
 
 
