@@ -129,6 +129,22 @@ def test_a_checkpoint_that_does_not_fit(recorded: Recorded, tmp_path: Path) -> N
     assert run.events_of("weights_read")
 
 
+def test_what_stop_gradient_cuts_off(recorded: Recorded) -> None:
+    class Cut(SmallNet):
+        def construct(self, x: Tensor) -> Tensor:
+            return self.second(ops.stop_gradient(ops.relu(self.first(x))))
+
+    def script() -> None:
+        model = Cut()
+        train(model, nn.SGD(model.trainable_params(), 0.1), steps=2)
+
+    run = recorded(script)
+    needs = {op.name: op.outputs[0]["requires_grad"] for op in run.ops if op.step == 0}
+    assert needs == {"linear": True, "relu": True, "detach": False, "cross_entropy": True}
+    states = {run.parameters[key].path: snapshots[1].gradient for key, snapshots in run.snapshots.items()}
+    assert (states["first.weight"], states["second.weight"]) == ("zero", "value")
+
+
 def test_pipelines_are_described(recorded: Recorded) -> None:
     def script() -> None:
         source = list(zip(*samples(), strict=True))

@@ -98,7 +98,10 @@ class OpTrace(Trace):
 
     def add(self, name: str, taken: list[Tensor], outputs: list[Tensor], settings: dict[str, Any]) -> None:
         """Record an operation, of the framework or a function that counts as one."""
-        if name not in _CUTTING and any(self.needs_gradient(tensor) for tensor in taken):
+        if name in _CUTTING:
+            # What it gives lies in the memory of what it took.
+            self._trained.difference_update(map(self.key_of, outputs))
+        elif any(self.needs_gradient(tensor) for tensor in taken):
             self._trained.update(self.key_of(one) for one in outputs if not dtype_name(one).startswith(_WITHOUT_DERIVATIVE))
         self.note(name, taken, outputs, settings, self.needs_gradient)
 
