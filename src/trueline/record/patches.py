@@ -29,7 +29,7 @@ class Patches:
 
     def replacements(self) -> list[tuple[Any, Any]]:
         """What stands in for what: pairs of a wrapper and what it replaced."""
-        return [(wrapper, wrapper.__wrapped__) for _, _, _, wrapper in self._replaced]  # type: ignore[attr-defined]
+        return [(wrapper, wrapper.__wrapped__) for _, _, _, wrapper in self._replaced]
 
     def join(self, others: Patches) -> None:
         """Take over the replacements of another set."""

@@ -161,7 +161,7 @@ class CompiledWatch(Watch):
             progress.loss = LateNumber(losses[0])
         progress.backwards += 1
         known = float(progress.loss) if recorder.sampled and losses else None
-        detail = {"of": None, "compiled": True, "carried": []} if recorder.sampled else None
+        detail: dict[str, Any] | None = {"of": None, "compiled": True, "carried": []} if recorder.sampled else None
         progress.last_backward = recorder.event("backward", value=known, detail=detail, location=recorder.location())
         if not pending:
             self._optimizers.note_fresh(tensors_in(output, most=1 << 20))

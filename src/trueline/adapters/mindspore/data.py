@@ -260,7 +260,8 @@ def _row_of(array: NDArray[Any], row: int) -> NDArray[Any] | None:
     values = values[thinned(values.shape)]
     if values.size > MOST_VALUES:
         values = values.reshape(-1)[:MOST_VALUES]
-    return values.astype(np.float32 if values.dtype.kind == "f" else np.int64)
+    kept: NDArray[Any] = values.astype(np.float32 if values.dtype.kind == "f" else np.int64)
+    return kept
 
 
 def _nonfinite(name: str, array: NDArray[Any]) -> dict[str, Any] | None:

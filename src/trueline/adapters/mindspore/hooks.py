@@ -303,7 +303,7 @@ class ModuleWatch(Watch):
     def _enter_inner(self, cell: nn.Cell) -> int | None:
         if get_ident() != self._thread:
             return None
-        number = self._registry.module_id(cell)
+        number: int | None = self._registry.module_id(cell)
         if number is not None:
             self._registry.mark_called(number)
             self._trace.enter_module(number)

@@ -89,7 +89,7 @@ def _is_setting(value: Any) -> bool:
 
 def dropped_share(cell: nn.Cell) -> float:
     """The share that a dropout cell drops: `keep_prob` says the opposite of `p`."""
-    share = getattr(cell, "p", None)
+    share: Any = getattr(cell, "p", None)
     if not _is_number(share):
         keep = getattr(cell, "keep_prob", 1.0)
         share = 1.0 - keep if _is_number(keep) else 0.0

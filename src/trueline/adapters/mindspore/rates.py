@@ -102,7 +102,7 @@ class _OfParamGroups(Groups):
     def at_step(self, optimizer: Any, step: int, *, sampled: bool) -> list[dict[str, Any]]:
         found = []
         for group in optimizer.param_groups:
-            settings = {}
+            settings: dict[str, Any] = {}
             for name, value in group.items():
                 if isinstance(value, bool | int | float | str) or (
                     isinstance(value, tuple) and all(isinstance(part, int | float) for part in value)
@@ -115,7 +115,7 @@ class _OfParamGroups(Groups):
 
 
 def _constants_of(optimizer: Any) -> dict[str, Any]:
-    settings = {}
+    settings: dict[str, Any] = {}
     for name, neutral in _NAMES.items():
         value = getattr(optimizer, name, None)
         if isinstance(value, bool):

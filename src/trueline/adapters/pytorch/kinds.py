@@ -95,7 +95,7 @@ def parts_of(module: nn.Module) -> list[nn.Module]:
 
 def modules_of(root: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """All places of a tree with the modules that stand there."""
-    return root.named_modules(remove_duplicate=False)
+    yield from root.named_modules(remove_duplicate=False)
 
 
 def tensors_of(root: nn.Module) -> list[tuple[str, torch.Tensor, bool]]:
