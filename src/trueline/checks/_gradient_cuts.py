@@ -67,6 +67,8 @@ def _described(trace: Trace, op: Op) -> Cut:
     if name in _EXPLICIT:
         where = line_of(trace.run, op)
         text = f".{name}" + ("()" if name == "detach" else "")
+        if where is not None and "stop_gradient" in (where.source or ""):
+            text = "stop_gradient"
         return Cut(f"by {text} at {where}", f"Remove {text} at {where}.", where, _module_name(trace, op), 0.97)
     if is_in(op, COPIES_VALUES | LEAVES_FRAMEWORK):
         where = line_of(trace.run, op)
@@ -143,7 +145,9 @@ def _cut_between_roots(trace: Trace, parameter: Parameter) -> Cut | None:
             where = source.location
             return Cut(
                 f"because `{module.name}` is called with gradients switched off at {where}",
-                f"Take the call at {where} out of torch.no_grad() in training.",
+                f"Take the call at {where} out of torch.no_grad() in training."
+                if run.framework != "mindspore"
+                else f"Move the call at {where} into the function that is differentiated (value_and_grad).",
                 None if where is None else where.of_module(module.name),
                 module.name,
                 0.95,

@@ -81,6 +81,11 @@ class Run:
         functional form), `gradients`, `order` (of the parts of a step). No check passes for want of these."""
         return frozenset(_json(self.meta.get("unseen", "[]")))
 
+    @property
+    def framework(self) -> str | None:
+        """The framework that trained, whose words advice is given in; the one that was imported where nothing trained."""
+        return "mindspore" if "recorded" in self.meta else next(iter(self.info.frameworks), None)
+
     @cached_property
     def _locations(self) -> dict[int, Location]:
         rows = self._rows("SELECT id, file, line, function, source FROM location")

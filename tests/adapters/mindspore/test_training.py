@@ -141,8 +141,25 @@ def test_what_stop_gradient_cuts_off(recorded: Recorded) -> None:
     run = recorded(script)
     needs = {op.name: op.outputs[0]["requires_grad"] for op in run.ops if op.step == 0}
     assert needs == {"linear": True, "relu": True, "detach": False, "cross_entropy": True}
+    # MindSpore hands the optimizer zeros for them, which are none.
     states = {run.parameters[key].path: snapshots[1].gradient for key, snapshots in run.snapshots.items()}
-    assert (states["first.weight"], states["second.weight"]) == ("zero", "value")
+    assert (states["first.weight"], states["second.weight"]) == ("none", "value")
+    assert [(part.steps, part.without_gradient) for part in run.optimizer_parameters] == [(2, 2), (2, 2), (2, 0), (2, 0)]
+    assert [(step.with_gradient, step.without_gradient) for step in run.steps] == [(2, 2)] * 2
+
+
+def test_a_view_is_followed_through_its_copy(recorded: Recorded) -> None:
+    class Flat(SmallNet):
+        def construct(self, x: Tensor) -> Tensor:
+            return self.second(ops.relu(self.first(x)).reshape(2, x.shape[0] // 2, 6).reshape(x.shape[0], -1))
+
+    def script() -> None:
+        model = Flat()
+        train(model, nn.SGD(model.trainable_params(), 0.1), steps=1)
+
+    ops_of = {op.seq: op for op in recorded(script).ops}
+    last = [op for op in ops_of.values() if op.name == "linear"][-1]
+    assert ops_of[int(last.inputs[0][1:])].name == "reshape"
 
 
 def test_pipelines_are_described(recorded: Recorded) -> None:

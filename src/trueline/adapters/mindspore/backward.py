@@ -94,16 +94,22 @@ class BackwardWatch(Watch):
     def _before(self, output: Any) -> None:
         recorder, progress = self.recorder, self._progress
         loss = next(iter(tensors_in(output, most=1)), None)
-        origin = self._trace.origin(loss) if loss is not None and self._trace.is_on else None
+        traced = loss is not None and self._trace.is_on
+        origin = self._trace.origin(loss) if traced else None
+        cut_off = self._trace.cut_off_from(loss) if loss is not None else None
+        if cut_off is not None:
+            # A step may have several backward passes, each from a part of the model.
+            self._registry.cut_off = cut_off if not progress.backwards else cut_off & self._registry.cut_off
         self._trace.end()
         progress.loss = self._value_of(loss)
         progress.backwards += 1
         detail, known = None, None
         if recorder.sampled and loss is not None:
             detail = {
-                "of": origin, "shape": list(loss.shape), "leaf": isinstance(loss, Parameter), "create_graph": False,
-                "function": origin, "carried": [],
+                "of": origin, "shape": list(loss.shape), "leaf": isinstance(loss, Parameter), "create_graph": False, "carried": [],
             }  # fmt: skip
+            if traced:
+                detail["function"] = origin
             known = None if progress.loss is None else float(progress.loss)
         progress.last_backward = recorder.event("backward", value=known, detail=detail, location=recorder.location())
 

@@ -124,15 +124,25 @@ class OptimizerWatch(Watch):
         given = list(gradients)
         held = [gradient for gradient in given if isinstance(gradient, Tensor)]
         self._registry.note_gradients(parameters, given)
+        without = self._count_without_gradient(state)
         self._sample(state, parameters, given)
         return {
             "optimizer": state.id,
             "grad_norm": LateNorm(held, 1.0 / getattr(optimizer, "loss_scale", 1.0)) if held else None,
             "cleared": True if state.steps > 1 and self.is_fresh(given) else None,
-            "with_gradient": len(held),
-            "without_gradient": len(parameters) - len(held),
+            "with_gradient": len(parameters) - without,
+            "without_gradient": without,
             "detail": self._changed_after_clipping(held) if self._progress.clipped is not None else None,
         }
+
+    def _count_without_gradient(self, state: _State) -> int:
+        """How many of the parameters no gradient can arrive at."""
+        if not self._registry.cut_off:
+            return 0
+        without = [row for row in state.rows if row[_PARAMETER] in self._registry.cut_off]
+        for row in without:
+            row[_WITHOUT_GRADIENT] += 1
+        return len(without)
 
     def _sample(self, state: _State, parameters: list[Parameter], gradients: list[Any] | None) -> None:
         if not self.recorder.sampled:

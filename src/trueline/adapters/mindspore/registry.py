@@ -22,6 +22,8 @@ class Registry(SharedRegistry):
         super().__init__(recorder)
         self.initialised: ByIdentity = ByIdentity()
         self._gradients: dict[int, Any] = {}
+        # Parameters that the loss does not depend on, as far as its operations were followed.
+        self.cut_off: set[int] = set()
 
     def note_gradients(self, parameters: Any, gradients: Any) -> None:
         """These gradients belong to these parameters until the step ends; later ones (clipped, unscaled) replace earlier."""
@@ -36,4 +38,12 @@ class Registry(SharedRegistry):
         return location
 
     def gradient_of(self, tensor: Parameter) -> Any:
-        return self._gradients.get(id(tensor))
+        """None also for the zeros that MindSpore fills in where no gradient can arrive."""
+        gradient = self._gradients.get(id(tensor))
+        number = self.parameter_ids.get(tensor)
+        if number in self.cut_off and gradient is not None:
+            if not tensors.is_plain(gradient) or tensors.any_nonzero(gradient):
+                self.cut_off.discard(number)
+            else:
+                return None
+        return gradient
