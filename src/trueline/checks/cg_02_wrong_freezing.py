@@ -47,7 +47,7 @@ from trueline.model import Evidence, Finding, Parameter
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
-NEEDS = ("gradients", "operations")
+NEEDS = ("freezing", "operations")
 RANK = 25
 CONSEQUENCES = ("tr.05", "hp.01", "hp.02")
 ENOUGH_SAMPLES = 3

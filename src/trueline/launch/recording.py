@@ -21,7 +21,7 @@ from trueline.model import RunInfo
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 from trueline.record.process import ProcessWatch
-from trueline.store import FORMAT, Writer, create_run_directory, write_info, write_tensors
+from trueline.store import FORMAT, SCRATCH_FOLDER, Writer, create_run_directory, write_info, write_tensors
 
 DEFAULT_BUDGET = 0.05
 
@@ -66,6 +66,7 @@ class Recording:
             kept_steps=kept_steps,
             keep_tensors=lambda step, tensors: write_tensors(self.directory, step, self.rank, tensors),
             eager=eager,
+            scratch=self.directory / f"{SCRATCH_FOLDER}{self.rank}",
         )
         if last_step is not None:
             self._end_after(last_step)

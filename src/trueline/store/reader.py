@@ -77,7 +77,8 @@ class Run:
 
     @cached_property
     def unseen(self) -> frozenset[str]:
-        """What could not be watched because it ran inside of compiled graphs: `operations`, `layers`, `losses`, `dropout` (its
+        """What could not be watched because it ran inside of compiled graphs: `operations`, `layers` (their tensors), `losses`
+        (where only values can judge them), `scores` (of samples), `freezing` (which parameters get a gradient), `dropout` (its
         functional form), `gradients`, `order` (of the parts of a step). No check passes for want of these."""
         return frozenset(_json(self.meta.get("unseen", "[]")))
 

@@ -1,21 +1,26 @@
 """Compiled steps: graph mode, and functions under `ms.jit`. What happens inside of a compiled graph cannot be watched.
 
 A call of compiled code is looked at from outside: what goes in, what comes out, the model and the optimizers it runs, and what
-it does to the parameters. What is not seen this way is declared in the run, so that checks do not take silence for a pass.
+it does to the parameters. Its operations are read from what the compiler writes when it compiles (compiled_trace.py). What is
+not seen this way is declared in the run, so that checks do not take silence for a pass.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+import msgspec
 import numpy as np
 from mindspore import Tensor, nn
 from mindspore.graph import api
 
 from trueline.adapters.base import Watch, guarded
+from trueline.adapters.mindspore.compiled_trace import CompiledTrace
+from trueline.adapters.mindspore.ir_files import remove, written_graphs
 from trueline.adapters.mindspore.kinds import is_wrapper, kind_of, parts_of
 from trueline.adapters.mindspore.optimizer import OPTIMIZERS, OptimizerWatch
 from trueline.adapters.mindspore.registry import Registry
@@ -24,10 +29,39 @@ from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder, to_json
 from trueline.record.patches import Patches
 
-_INSIDE = ("operations", "layers", "losses", "dropout")
+# What is never seen of the inside, what the compiler tells, and what it tells of losses that values are not needed to judge.
+_INSIDE = ("layers", "scores", "dropout")
+_OF_GRAPH = ("operations", "freezing")
+_OF_LOSSES = ("losses",)
 _OF_STEP = ("gradients", "order")
 # How far cells are looked for: a step function refers to a gradient function, that to the forward function, that to the model.
 _DEEPEST = 5
+# Position in the rows of the table `root_call`.
+_BATCH = 11
+
+
+class _Compiled:
+    """What is known of one compiled thing. `backward`: what its operations tell of the backward pass."""
+
+    def __init__(self) -> None:
+        self.unread: tuple[str, ...] = (*_OF_GRAPH, *_OF_LOSSES)
+        self.cut_off: set[int] = set()
+        self.reached: set[int] = set()
+        self.backward: dict[str, Any] = {}
+
+
+class _Call(msgspec.Struct):
+    """One call: the compiled thing, its model and optimizers, the cell that was compiled or the cells that a function refers
+    to, and what was noted before."""
+
+    thing: _Compiled
+    model: nn.Cell | None
+    held: list[Any]
+    root: nn.Cell | None
+    cells: list[nn.Cell]
+    trains: bool
+    batch: int | None = None
+    pending: list[Any] = []
 
 
 class CompiledWatch(Watch):
@@ -48,7 +82,9 @@ class CompiledWatch(Watch):
         self._announce = announce
         self._inside = False
         self._unseen: set[str] = set()
-        self._held: dict[CodeType, tuple[nn.Cell | None, list[Any]]] = {}
+        self._trace = CompiledTrace(recorder, registry)
+        self._things: dict[Any, _Compiled] = {}
+        self._held: dict[CodeType, tuple[nn.Cell | None, list[Any], list[nn.Cell]]] = {}
         # Whether steps may be left out because of their gradients: told by a cell that does so, or by one that was.
         self.may_skip = False
         # Given by the watch of cells: how a root call is recorded.
@@ -68,9 +104,11 @@ class CompiledWatch(Watch):
         patches.replace(api._JitExecutor, "__call__", __call__)
 
     def declare(self, *what: str) -> None:
-        """What cannot be seen of this run, told once."""
-        if not self._unseen >= set(what):
-            self._unseen |= set(what)
+        """What cannot be seen of this run, told when it changes: some of it the compiler tells when a call is over."""
+        unread = {part for thing in self._things.values() for part in thing.unread}
+        unseen = (self._unseen - {*_OF_GRAPH, *_OF_LOSSES}) | set(what) | unread
+        if unseen != self._unseen:
+            self._unseen = unseen
             self.recorder.row("meta", ("unseen", to_json(sorted(self._unseen))))
 
     # Cells in graph mode
@@ -88,7 +126,8 @@ class CompiledWatch(Watch):
         held = [part for part in parts_of(cell) if isinstance(part, OPTIMIZERS)]
         model = self.model_in(cell)
         self.may_skip = self.may_skip or isinstance(cell, nn.TrainOneStepWithLossScaleCell)
-        return self._run(original, (cell, *args), kwargs, args, model, held, trains=bool(held))
+        call = _Call(_Compiled(), model, held, cell, [cell], bool(held))
+        return self._run(original, (cell, *args), kwargs, args, call, id(cell))
 
     def model_in(self, cell: nn.Cell) -> nn.Cell | None:
         """The model that a cell puts a step, a loss or an evaluation around; the cell itself where it does no such thing."""
@@ -101,14 +140,16 @@ class CompiledWatch(Watch):
     # Functions under `ms.jit`
 
     def _function_called(self, executor: Any, original: Any, args: Any, kwargs: Any) -> Any:
-        model, held = self._cells_of(executor) or (None, [])
+        model, held, cells = self._cells_of(executor) or (None, [], [])
         name = getattr(executor.fn, "__qualname__", "")
         trains = bool(held) or name.endswith("after_grad")
-        return self._run(original, (executor, *args), kwargs, args, model, held, trains=trains)
+        root = executor.obj if isinstance(executor.obj, nn.Cell) else None
+        call = _Call(_Compiled(), model, held, root, cells, trains)
+        return self._run(original, (executor, *args), kwargs, args, call, (getattr(executor.fn, "__code__", None), id(model)))
 
     @guarded
-    def _cells_of(self, executor: Any) -> tuple[nn.Cell | None, list[Any]]:
-        """The model and the optimizers that a function refers to."""
+    def _cells_of(self, executor: Any) -> tuple[nn.Cell | None, list[Any], list[nn.Cell]]:
+        """The model and the optimizers that a function refers to, and all its cells."""
         function = executor.fn
         code = getattr(function, "__code__", None)
         known = self._held.get(code) if code is not None and executor.obj is None else None
@@ -118,60 +159,108 @@ class CompiledWatch(Watch):
         held = [cell for cell in cells if isinstance(cell, OPTIMIZERS)]
         held += [part for cell in cells for part in parts_of(cell) if isinstance(part, OPTIMIZERS) and part not in held]
         models = [model for cell in cells if (model := self.model_in(cell)) is not None]
-        found = (max(models, key=lambda model: len(parts_of(model)), default=None), held)
+        found = (max(models, key=lambda model: len(parts_of(model)), default=None), held, cells)
         if code is not None:
             self._held[code] = found
         return found
 
-    def _run(
-        self, original: Any, call: Any, kwargs: Any, inputs: Any, model: nn.Cell | None, held: list[Any], *, trains: bool
-    ) -> Any:
-        pending = self._before(model, inputs, kwargs, held, trains=trains)
+    def _run(self, original: Any, called: Any, kwargs: Any, inputs: Any, call: _Call, key: Any) -> Any:
+        self._before(call, key, inputs, kwargs)
         self._inside = True
         try:
-            output = original(*call, **kwargs)
+            with written_graphs(self.recorder.scratch if self._is_read(call) else None) as files:
+                output = original(*called, **kwargs)
         finally:
             self._inside = False
             self._progress.inside_optimizer = False
-        self._after(output, pending, held, trains=trains)
+        self._after(output, call, files)
         return output
 
+    def _is_read(self, call: _Call) -> bool:
+        return call.trains and self.recorder.active and self.recorder.traced and bool(call.thing.unread)
+
     @guarded
-    def _before(self, model: nn.Cell | None, inputs: Any, kwargs: Any, held: list[Any], *, trains: bool) -> list[Any]:
-        if model is not None and self.describe is not None:
+    def _before(self, call: _Call, key: Any, inputs: Any, kwargs: Any) -> None:
+        if call.trains:
+            call.thing = self._things.setdefault(key, call.thing)
+        if call.model is not None and self.describe is not None:
             self._announce("compiled")
-            self.describe(model, inputs, kwargs, grad=trains, seen=False)
-            if trains:
+            row = self.describe(call.model, inputs, kwargs, grad=call.trains, seen=False)
+            call.batch = None if row is None else row[_BATCH]
+            if call.trains:
                 self.declare(*_INSIDE)
-        if not held:
-            return []
+        if not call.held:
+            return
         self.declare(*_OF_STEP)
         # Reading its count waits for the device: where the model cannot leave a step out, on sampled steps only.
         counted = self.recorder.sampled or self.may_skip
-        counts = [_steps_of(optimizer) if counted else None for optimizer in held]
-        return [counts, [self._optimizers.before_step(optimizer, None) for optimizer in held]]
+        counts = [_steps_of(optimizer) if counted else None for optimizer in call.held]
+        call.pending = [counts, [self._optimizers.before_step(optimizer, None) for optimizer in call.held]]
 
     @guarded
-    def _after(self, output: Any, pending: list[Any] | None, held: list[Any], *, trains: bool) -> None:
+    def _after(self, output: Any, call: _Call, files: list[Path]) -> None:
         recorder, progress = self.recorder, self._progress
-        if not trains:
+        if not call.trains:
             return
+        origin = self._read(call, files)
         losses = [tensor for tensor in tensors_in(output) if math.prod(tensor.shape) == 1 and tensor.is_floating_point()]
         if losses:
             progress.loss = LateNumber(losses[0])
         progress.backwards += 1
         known = float(progress.loss) if recorder.sampled and losses else None
-        detail: dict[str, Any] | None = {"of": None, "compiled": True, "carried": []} if recorder.sampled else None
+        detail: dict[str, Any] | None = None
+        if recorder.sampled:
+            detail = {"of": origin, "compiled": True, "carried": [], **call.thing.backward}
         progress.last_backward = recorder.event("backward", value=known, detail=detail, location=recorder.location())
-        if not pending:
+        self._registry.cut_off = set(call.thing.cut_off)
+        if not call.pending:
             self._optimizers.note_fresh(tensors_in(output, most=1 << 20))
             return
-        for optimizer, count, step in zip(held, *pending, strict=True):
+        for optimizer, count, step in zip(call.held, *call.pending, strict=True):
             if step is None or (count is not None and count >= 0 and _steps_of(optimizer) == count):
                 self.may_skip = True
                 self._optimizers.skipped(optimizer)
             else:
+                self._note_gradients(optimizer, call.thing)
                 self._optimizers.after_step(optimizer, step)
+
+    # What the compiler tells
+
+    def _read(self, call: _Call, files: list[Path]) -> str | None:
+        """Record the operations of what was compiled in a call; gives the reference of the loss."""
+        if not files:
+            return None
+        thing, trace = call.thing, self._trace
+        try:
+            read = False
+            for path in files:
+                with path.open(encoding="utf-8", errors="replace") as lines:
+                    read = trace.read(lines, call.batch, call.root, call.cells)
+                if read:
+                    break
+        finally:
+            remove(self.recorder.scratch)
+        if not read or trace.root is None or not trace.complete:
+            return None
+        thing.unread = () if trace.losses_judged else _OF_LOSSES
+        trainable = {number for number, parameter in self._registry.parameters() if parameter.requires_grad}
+        thing.reached = trace.reached
+        thing.cut_off = trainable - trace.reached if trace.reached else set()
+        function = trace.root_origin if trace.root.trained else None
+        thing.backward = {"shape": list(trace.root.shape), "leaf": False, "create_graph": False, "function": function}
+        self.declare()
+        return trace.root_origin
+
+    def _note_gradients(self, optimizer: Any, thing: _Compiled) -> None:
+        """Tell parameters that no gradient gets to from those that one gets to and that the step has changed."""
+        self._optimizers.count_without_gradient(optimizer)
+        if not self.recorder.sampled:
+            return
+        for number, moved in self._optimizers.moved(optimizer):
+            if number in thing.cut_off:
+                self._registry.note_gradient_state(number, "none")
+            elif moved and number in thing.reached:
+                self._registry.note_gradient_state(number, "value")
 
 
 def _steps_of(optimizer: Any) -> int:

@@ -27,7 +27,7 @@ FUNCTIONS = (
     "margin_ranking_loss", "triplet_margin_loss", "multi_margin_loss", "multilabel_margin_loss",
     "multilabel_soft_margin_loss", "soft_margin_loss", "gaussian_nll_loss",
 )  # fmt: skip
-_CELLS = {
+LOSS_CELLS = {
     "CrossEntropyLoss": "cross_entropy", "SoftmaxCrossEntropyWithLogits": "cross_entropy", "NLLLoss": "nll_loss",
     "BCELoss": "binary_cross_entropy", "BCEWithLogitsLoss": "binary_cross_entropy_with_logits", "MSELoss": "mse_loss",
     "RMSELoss": "rmse_loss", "L1Loss": "l1_loss", "L1LossExt": "l1_loss", "MAELoss": "l1_loss",
@@ -71,7 +71,7 @@ class LossWatch(Watch):
     def _kind(self, cell_type: type) -> str | None:
         if cell_type not in self._kinds:
             own = cell_type.__module__.startswith("mindspore.")
-            self._kinds[cell_type] = _CELLS.get(cell_type.__name__) if own else None
+            self._kinds[cell_type] = LOSS_CELLS.get(cell_type.__name__) if own else None
         return self._kinds[cell_type]
 
     def cell_called(self, cell: nn.Cell, original: Any, args: Any, kwargs: Any) -> Any:

@@ -36,6 +36,8 @@ _POSITIONAL = {
     "softmax": ("dim",), "log_softmax": ("dim",), "argmax": ("dim",), "sum": ("dim",), "mean": ("dim",), "cat": ("dim",),
     "dropout": ("p",), "transpose": ("dim0", "dim1"), "leaky_relu": ("negative_slope",),
 }  # fmt: skip
+# Whose number is the share that is kept.
+_KEEPING = {"Dropout", "Dropout2D", "Dropout3D"}
 _SCALARS = (bool, int, float, str)
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -53,6 +55,8 @@ def settings_of(name: str, args: Any) -> dict[str, Any]:
     scalars = [_plain(value) for value in given if value is None or isinstance(value, _SCALARS) or _is_shape(value)]
     names = _POSITIONAL.get(neutral_name(name), ())
     settings = dict(zip(names, scalars, strict=False))
+    if name in _KEEPING and isinstance(settings.get("p"), float | int):
+        settings["p"] = round(1.0 - settings["p"], 6)
     if len(scalars) > len(names):
         settings["args"] = scalars[len(names) :]
     if name.startswith("Inplace"):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from mindspore import Parameter, Tensor, nn
 from mindspore.experimental.optim import Optimizer as ExperimentalOptimizer
 
@@ -134,6 +136,15 @@ class OptimizerWatch(Watch):
             "without_gradient": without,
             "detail": self._changed_after_clipping(held) if self._progress.clipped is not None else None,
         }
+
+    def moved(self, optimizer: Any) -> Iterator[tuple[int, bool]]:
+        """On a sampled step that was compiled, when it is over: which parameters it has changed."""
+        for number, parameter, before in self._state_of(optimizer).before:
+            yield number, not np.array_equal(before, evenly_drawn(parameter, _COMPARED_VALUES))
+
+    def count_without_gradient(self, optimizer: Any) -> int:
+        """The step was compiled: how many of the parameters no gradient can have arrived at."""
+        return self._count_without_gradient(self._state_of(optimizer))
 
     def _count_without_gradient(self, state: _State) -> int:
         """How many of the parameters no gradient can arrive at."""

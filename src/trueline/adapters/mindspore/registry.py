@@ -33,6 +33,19 @@ class Registry(SharedRegistry):
     def forget_gradients(self) -> None:
         self._gradients = {}
 
+    def mark_called_at(self, module_id: int, location: int | None) -> None:
+        """Note the line of a module's first call where that was compiled."""
+        row = self._module_rows.get(module_id)
+        if row is not None and row[8] is None:
+            row[8] = location
+            self.recorder.row("module", row)
+
+    def note_gradient_state(self, number: int, state: str) -> None:
+        """Complete this step's row of a parameter whose gradient was not seen, but is known to be 'none' or a 'value'."""
+        row = self._snapshots.get(number)
+        if row is not None and row[0] == self.recorder.step:
+            row[4] = state
+
     def init_location(self, tensor: Parameter) -> int | None:
         location: int | None = self.initialised.get(tensor)
         return location

@@ -36,6 +36,8 @@ class Registry(Watch):
         self._paths: dict[int, dict[str, tuple[weakref.ref[Any], int]]] = {}
         self._seen_tensors: set[tuple[int, str, int]] = set()
         self._parameters: dict[int, weakref.ref[Any]] = {}
+        # The latest row of each parameter: it may be completed until the step ends.
+        self._snapshots: dict[int, list[Any]] = {}
         self._kept: list[Any] = []
         self._kept_bytes = 0
         self.on_new_parameters: list[Any] = []
@@ -164,18 +166,11 @@ class Registry(Watch):
             if (wanted is not None and number not in wanted) or not self.tensors.is_plain(tensor):
                 continue
             gradient = self._gradient_state(tensor) if gradients else None
-            self.recorder.row(
-                "snapshot",
-                (
-                    step,
-                    number,
-                    int(tensor.requires_grad),
-                    self.optimizer_of.get(tensor),
-                    gradient,
-                    self.tensors.digest(tensor),
-                    self.tensors.row_spread(tensor),
-                ),
-            )
+            row = self._snapshots[number] = [
+                step, number, int(tensor.requires_grad), self.optimizer_of.get(tensor), gradient, self.tensors.digest(tensor),
+                self.tensors.row_spread(tensor),
+            ]  # fmt: skip
+            self.recorder.row("snapshot", row)
             self.stat(step, "parameter", number, 0, tensor)
 
     def sample_gradients(self) -> None:
