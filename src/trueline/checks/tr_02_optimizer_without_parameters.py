@@ -40,7 +40,7 @@ from trueline.model import Evidence, Finding, Optimizer, OptimizerParameter, Par
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
-NEEDS = ("gradients",)
+NEEDS = ("freezing",)
 RANK = 15
 CONSEQUENCES = ("cg.02", "tr.05", "hp.01", "hp.02")
 LEAST_STEPS = 2

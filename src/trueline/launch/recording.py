@@ -24,6 +24,12 @@ from trueline.record.process import ProcessWatch
 from trueline.store import FORMAT, SCRATCH_FOLDER, Writer, create_run_directory, write_info, write_tensors
 
 DEFAULT_BUDGET = 0.05
+_running: list[Recording] = []
+
+
+def is_recording() -> bool:
+    """Whether this process is recorded, started by `trueline run` or by itself."""
+    return bool(_running)
 
 
 class Recording:
@@ -77,6 +83,7 @@ class Recording:
         self._hook = ImportHook(FRAMEWORKS, self._framework_imported)
 
     def start(self) -> None:
+        _running.append(self)
         self._process.install(self._patches)
         self._hook.install()
         os.register_at_fork(after_in_child=self.recorder.forget)
@@ -134,6 +141,8 @@ class Recording:
         """End the run and write how it ended."""
         if self.info.pid != os.getpid():
             return
+        if self in _running:
+            _running.remove(self)
         self._hook.remove()
         for adapter in self._adapters:
             adapter.finish(completed=status == "finished")

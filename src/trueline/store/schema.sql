@@ -5,7 +5,8 @@
 -- The meaning of every column is documented with the classes of model/run.py that the reader makes of the rows.
 
 -- Keys: `format`, `framework`, `framework_version`, `ended`; `recorded`, in which ways ("eager", "compiled"), and `unseen`, what
--- could not be watched because it was compiled (JSON arrays, see Run.unseen).
+-- could not be watched because it was compiled (JSON arrays, see Run.unseen). Operations and loss calls of compiled steps are
+-- those that the compiler tells of, at the step that compiled them; their loss calls have no values.
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,
     value TEXT

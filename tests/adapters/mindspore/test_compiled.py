@@ -10,7 +10,7 @@ from tests.adapters.mindspore.conftest import Recorded
 from tests.adapters.mindspore.loops import SmallNet, pipeline, train
 from trueline.checks.runner import run_checks
 
-INSIDE = {"operations", "layers", "losses", "dropout"}
+INSIDE = {"layers", "scores", "dropout"}
 
 
 def test_a_step_under_jit(recorded: Recorded) -> None:
@@ -68,9 +68,12 @@ def test_nothing_passes_that_could_not_be_seen(recorded: Recorded) -> None:
         train(model, nn.SGD(model.trainable_params(), 0.1), steps=8, compiled=True)
 
     findings = {finding.id: finding for finding in run_checks(recorded(script))}
-    for key in ("cg.02", "cg.03", "cg.04", "tr.01", "tr.02", "tr.03", "tr.05", "mp.03"):
+    for key in ("ds.02", "tr.01", "tr.03", "tr.05", "mp.03"):
         assert findings[key].conclusion.value == "not_checked", key
-    assert "--pynative" in findings["cg.04"].summary
+    assert "--pynative" in findings["tr.05"].summary
+    # What the compiler tells of the operations is enough for these.
+    for key in ("cg.02", "cg.03", "cg.04", "tr.02"):
+        assert findings[key].conclusion.value == "no_problem", key
     assert findings["ds.01"].conclusion.value == "no_problem"
 
 

@@ -29,7 +29,8 @@ from trueline.record.patches import Patches
 
 _WAYS = {
     "eager": "in PyNative mode: every cell, and the operations of the first steps",
-    "compiled": "compiled graphs step by step: what happens inside of them is not seen. All of it: trueline run --pynative",
+    "compiled": "compiled graphs step by step, with the operations that the compiler tells of; the tensors and gradients inside "
+    "of them are not seen. All of it: trueline run --pynative",
 }
 
 

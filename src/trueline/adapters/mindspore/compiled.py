@@ -252,7 +252,7 @@ class CompiledWatch(Watch):
         return trace.root_origin
 
     def _note_gradients(self, optimizer: Any, thing: _Compiled) -> None:
-        """Tell parameters that no gradient gets to from those that one gets to and that the step has changed."""
+        """Tell parameters that no gradient gets to from those that one gets to and that the step changed, or cannot change."""
         self._optimizers.count_without_gradient(optimizer)
         if not self.recorder.sampled:
             return
@@ -260,6 +260,9 @@ class CompiledWatch(Watch):
             if number in thing.cut_off:
                 self._registry.note_gradient_state(number, "none")
             elif moved and number in thing.reached:
+                self._registry.note_gradient_state(number, "value")
+        for number, parameter in self._registry.parameters():
+            if number in thing.reached and self._registry.optimizer_of.get(parameter) is None:
                 self._registry.note_gradient_state(number, "value")
 
 

@@ -146,7 +146,8 @@ def _add_node(graph: Graph, parts: list[str]) -> None:
         graph.result = next(iter(split(arguments)), "").strip()
         graph.scope = scope
         return
-    callee, _, candidates = callee.partition("[@@")
+    callee, _, told_of = callee.partition("[@")
+    candidates = told_of if told_of.startswith("@") else ""
     node = Node(found["name"], found["number"], callee, [part.strip() for part in split(arguments)])
     node.candidates = [part.strip().lstrip("@") for part in candidates.rstrip("]").split(",") if part.strip()]
     node.kind = kind_of(kinds.rpartition(") -> (")[2][:-1])
@@ -173,12 +174,19 @@ def _own_line(notes: list[str]) -> Line | None:
 
 def _call_of(text: str) -> tuple[str, str]:
     """The called thing, and the text of its arguments."""
-    start = _closing(text, 1) + 1 if text.startswith("$(") else text.find("(")
-    start = len(text) if start < 0 else start
+    start = _closing(text, 1) + 1 if text.startswith("$(") else min(_place_of(text, "("), _place_of(text, "["))
+    if text[start : start + 1] == "[":
+        # `%1[@@a, @@b](…)`: what the value may hold.
+        start = _closing(text, start) + 1
     callee = text[:start].strip()
     if start >= len(text) or text[start] != "(":
         return callee, ""
     return callee.removeprefix("call ").strip(), text[start + 1 : _closing(text, start)]
+
+
+def _place_of(text: str, letter: str) -> int:
+    place = text.find(letter)
+    return len(text) if place < 0 else place
 
 
 def _closing(text: str, start: int) -> int:
