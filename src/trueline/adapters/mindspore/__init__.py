@@ -22,6 +22,7 @@ from trueline.adapters.mindspore.precision import ScalerWatch
 from trueline.adapters.mindspore.pynative import force_pynative
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.rng import SeedWatch
+from trueline.adapters.mindspore.schedulers import ScheduleWatch
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder, to_json
@@ -59,6 +60,7 @@ class MindSporeAdapter:
         )  # fmt: skip
         self._watches: list[Watch] = [
             cells, batches, self._optimizers, self._backward, compiled, LoadWatch(recorder, self._registry), SeedWatch(recorder),
+            ScheduleWatch(recorder, self._registry, self._optimizers),
         ]  # fmt: skip
         self._visible = (cells, losses, ClipWatch(recorder, self._optimizers, progress), scalers)
         progress.on_first_end.append(lambda: self._announce("eager"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from mindspore import Parameter, Tensor, nn
@@ -50,6 +51,7 @@ class OptimizerWatch(Watch):
         self._progress = progress
         self._states: ByIdentity = ByIdentity()
         self._built = 0
+        self.on_built: list[Callable[[int, list[Any]], None]] = []
         self._later_looks = _MOST_LATER_LOOKS
         # Gradients that gradient functions made since the last step, and what clipping and unscaling made of them.
         self._fresh: set[int] = set()
@@ -92,6 +94,8 @@ class OptimizerWatch(Watch):
     def _constructed(self, optimizer: Any, original: Any, args: Any, kwargs: Any) -> None:
         state = self._state_of(optimizer, built=self.recorder.location())
         state.groups = groups_of(optimizer, args, kwargs)
+        for callback in self.on_built:
+            callback(state.id, state.groups.given_rates)
         if self.recorder.step and self._later_looks:
             # Another phase begins, maybe with other layers and other frozen ones.
             self._later_looks -= 1
