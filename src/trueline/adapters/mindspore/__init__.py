@@ -52,8 +52,8 @@ class MindSporeAdapter:
         self._optimizers = OptimizerWatch(recorder, self._registry, self._trace, progress)
         self._backward = BackwardWatch(recorder, self._registry, self._trace, progress, self._optimizers)
         losses = LossWatch(recorder, batches, self._trace, scores)
-        compiled = CompiledWatch(recorder, self._registry, self._optimizers, progress, self._announce)
         scalers = ScalerWatch(recorder, self._optimizers, progress)
+        compiled = CompiledWatch(recorder, self._optimizers, losses, scores, scalers, progress, self._announce)
         cells = ModuleWatch(
             recorder, self._registry, batches, scores, self._trace, progress, self._backward, self._optimizers, losses, compiled,
             scalers,

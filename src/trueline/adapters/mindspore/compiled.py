@@ -11,14 +11,17 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+import msgspec
 import numpy as np
-from mindspore import Tensor, nn
+from mindspore import Tensor, amp, nn
 from mindspore.graph import api
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.kinds import is_wrapper, kind_of, parts_of
+from trueline.adapters.mindspore.losses import LossWatch
 from trueline.adapters.mindspore.optimizer import OPTIMIZERS, OptimizerWatch
-from trueline.adapters.mindspore.registry import Registry
+from trueline.adapters.mindspore.precision import ScalerWatch
+from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import LateNumber, array_of, tensors_in
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder, to_json
@@ -30,25 +33,39 @@ _OF_STEP = ("gradients", "order")
 _DEEPEST = 5
 
 
+class _Parts(msgspec.Struct):
+    """What compiled code is made of, as far as can be told from outside."""
+
+    model: nn.Cell | None = None
+    optimizers: list[Any] = []
+    losses: list[nn.Cell] = []
+    scalers: list[Any] = []
+    trains: bool = False
+
+
 class CompiledWatch(Watch):
     """Told of calls of cells in graph mode; watches calls of functions under `ms.jit`."""
 
     def __init__(
         self,
         recorder: Recorder,
-        registry: Registry,
         optimizers: OptimizerWatch,
+        losses: LossWatch,
+        scores: ScoreWatch,
+        scalers: ScalerWatch,
         progress: StepProgress,
         announce: Callable[[str], None],
     ) -> None:
         super().__init__(recorder)
-        self._registry = registry
         self._optimizers = optimizers
+        self._losses = losses
+        self._scores = scores
+        self._scalers = scalers
         self._progress = progress
         self._announce = announce
         self._inside = False
         self._unseen: set[str] = set()
-        self._held: dict[CodeType, tuple[nn.Cell | None, list[Any]]] = {}
+        self._known: dict[CodeType, _Parts] = {}
         # Whether steps may be left out because of their gradients: told by a cell that does so, or by one that was.
         self.may_skip = False
         # Given by the watch of cells: how a root call is recorded.
@@ -85,10 +102,31 @@ class CompiledWatch(Watch):
                 return original(cell, *args, **kwargs)
             finally:
                 self._optimizers.after_step(cell, pending)
-        held = [part for part in parts_of(cell) if isinstance(part, OPTIMIZERS)]
-        model = self.model_in(cell)
+        parts = self._parts_of([cell])
         self.may_skip = self.may_skip or isinstance(cell, nn.TrainOneStepWithLossScaleCell)
-        return self._run(original, (cell, *args), kwargs, args, model, held, trains=bool(held))
+        output = self._run(original, (cell, *args), kwargs, args, parts)
+        if not parts.trains:
+            self._evaluated(cell, output)
+        return output
+
+    def _parts_of(self, cells: list[nn.Cell]) -> _Parts:
+        held = {id(part): part for cell in cells for part in parts_of(cell)}
+        optimizers = [part for part in held.values() if isinstance(part, OPTIMIZERS)]
+        losses = [part for part in held.values() if self._losses.is_loss(part)]
+        models = [model for cell in cells if (model := self.model_in(cell)) is not None]
+        model = max(models, key=lambda model: len(parts_of(model)), default=None)
+        return _Parts(model, optimizers, losses, trains=bool(optimizers))
+
+    @guarded
+    def _evaluated(self, cell: nn.Cell, output: Any) -> None:
+        """A compiled evaluation: its loss, and how it judges the samples."""
+        outputs = tensors_in(output, most=2)
+        if isinstance(cell, nn.WithEvalCell):
+            if outputs:
+                self._losses.evaluated(outputs[0])
+            outputs = outputs[1:]
+        if outputs:
+            self._scores.at_output(outputs[0])
 
     def model_in(self, cell: nn.Cell) -> nn.Cell | None:
         """The model that a cell puts a step, a loss or an evaluation around; the cell itself where it does no such thing."""
@@ -101,77 +139,80 @@ class CompiledWatch(Watch):
     # Functions under `ms.jit`
 
     def _function_called(self, executor: Any, original: Any, args: Any, kwargs: Any) -> Any:
-        model, held = self._cells_of(executor) or (None, [])
-        name = getattr(executor.fn, "__qualname__", "")
-        trains = bool(held) or name.endswith("after_grad")
-        return self._run(original, (executor, *args), kwargs, args, model, held, trains=trains)
+        parts = self._parts_behind(executor) or _Parts()
+        return self._run(original, (executor, *args), kwargs, args, parts)
 
     @guarded
-    def _cells_of(self, executor: Any) -> tuple[nn.Cell | None, list[Any]]:
-        """The model and the optimizers that a function refers to."""
+    def _parts_behind(self, executor: Any) -> _Parts:
+        """The model, the optimizers, losses and scalers that a function refers to."""
         function = executor.fn
         code = getattr(function, "__code__", None)
-        known = self._held.get(code) if code is not None and executor.obj is None else None
+        known = self._known.get(code) if code is not None and executor.obj is None else None
         if known is not None:
             return known
-        cells = list(_cells_behind([function, executor.obj], _DEEPEST, set()))
-        held = [cell for cell in cells if isinstance(cell, OPTIMIZERS)]
-        held += [part for cell in cells for part in parts_of(cell) if isinstance(part, OPTIMIZERS) and part not in held]
-        models = [model for cell in cells if (model := self.model_in(cell)) is not None]
-        found = (max(models, key=lambda model: len(parts_of(model)), default=None), held)
+        behind = list(_parts_referred_to([function, executor.obj], _DEEPEST, set()))
+        found = self._parts_of([part for part in behind if isinstance(part, nn.Cell)])
+        found.scalers = [part for part in behind if not isinstance(part, nn.Cell)]
+        found.trains = found.trains or getattr(function, "__qualname__", "").endswith("after_grad")
+        self.may_skip = self.may_skip or bool(found.scalers)
         if code is not None:
-            self._held[code] = found
+            self._known[code] = found
         return found
 
-    def _run(
-        self, original: Any, call: Any, kwargs: Any, inputs: Any, model: nn.Cell | None, held: list[Any], *, trains: bool
-    ) -> Any:
-        pending = self._before(model, inputs, kwargs, held, trains=trains)
+    def _run(self, original: Any, call: Any, kwargs: Any, inputs: Any, parts: _Parts) -> Any:
+        pending = self._before(parts, inputs, kwargs)
         self._inside = True
         try:
             output = original(*call, **kwargs)
         finally:
             self._inside = False
             self._progress.inside_optimizer = False
-        self._after(output, pending, held, trains=trains)
+        self._after(parts, inputs, output, pending)
         return output
 
     @guarded
-    def _before(self, model: nn.Cell | None, inputs: Any, kwargs: Any, held: list[Any], *, trains: bool) -> list[Any]:
-        if model is not None and self.describe is not None:
+    def _before(self, parts: _Parts, inputs: Any, kwargs: Any) -> list[Any]:
+        if parts.model is not None and self.describe is not None:
             self._announce("compiled")
-            self.describe(model, inputs, kwargs, grad=trains, seen=False)
-            if trains:
+            self.describe(parts.model, inputs, kwargs, grad=parts.trains, seen=False)
+            if parts.trains:
                 self.declare(*_INSIDE)
-        if not held:
+        if not parts.optimizers:
             return []
         self.declare(*_OF_STEP)
+        for scaler in parts.scalers:
+            self._scalers.used(scaler)
         # Reading its count waits for the device: where the model cannot leave a step out, on sampled steps only.
         counted = self.recorder.sampled or self.may_skip
-        counts = [_steps_of(optimizer) if counted else None for optimizer in held]
-        return [counts, [self._optimizers.before_step(optimizer, None) for optimizer in held]]
+        counts = [_steps_of(optimizer) if counted else None for optimizer in parts.optimizers]
+        return [counts, [self._optimizers.before_step(optimizer, None) for optimizer in parts.optimizers]]
 
     @guarded
-    def _after(self, output: Any, pending: list[Any] | None, held: list[Any], *, trains: bool) -> None:
+    def _after(self, parts: _Parts, inputs: Any, output: Any, pending: list[Any] | None) -> None:
         recorder, progress = self.recorder, self._progress
-        if not trains:
+        if not parts.trains:
             return
         losses = [tensor for tensor in tensors_in(output) if math.prod(tensor.shape) == 1 and tensor.is_floating_point()]
         if losses:
             progress.loss = LateNumber(losses[0])
         progress.backwards += 1
         known = float(progress.loss) if recorder.sampled and losses else None
+        if known is not None and len(parts.losses) == 1:
+            given = tensors_in(inputs, most=4)
+            self._losses.inside_of_graph(parts.losses[0], given[-1] if len(given) > 1 else None, known)
         detail: dict[str, Any] | None = {"of": None, "compiled": True, "carried": []} if recorder.sampled else None
         progress.last_backward = recorder.event("backward", value=known, detail=detail, location=recorder.location())
         if not pending:
             self._optimizers.note_fresh(tensors_in(output, most=1 << 20))
             return
-        for optimizer, count, step in zip(held, *pending, strict=True):
+        for optimizer, count, step in zip(parts.optimizers, *pending, strict=True):
             if step is None or (count is not None and count >= 0 and _steps_of(optimizer) == count):
                 self.may_skip = True
                 self._optimizers.skipped(optimizer)
             else:
                 self._optimizers.after_step(optimizer, step)
+        for scaler in parts.scalers:
+            self._scalers.updated(scaler)
 
 
 def _steps_of(optimizer: Any) -> int:
@@ -180,20 +221,20 @@ def _steps_of(optimizer: Any) -> int:
     return int(np.ravel(array_of(count))[0]) if isinstance(count, Tensor) else -1
 
 
-def _cells_behind(values: list[Any], depth: int, seen: set[int]) -> Iterator[nn.Cell]:
-    """The cells that functions refer to, through their closures, globals and what those refer to."""
+def _parts_referred_to(values: list[Any], depth: int, seen: set[int]) -> Iterator[Any]:
+    """The cells and loss scalers that functions refer to, through their closures, globals and what those refer to."""
     for value in values:
         if id(value) in seen or value is None:
             continue
         seen.add(id(value))
-        if isinstance(value, nn.Cell):
+        if isinstance(value, nn.Cell | amp.LossScaler):
             yield value
         elif isinstance(value, FunctionType | MethodType) and depth:
             function: Any = value.__func__ if isinstance(value, MethodType) else value
             held = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
             held += [function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__]
             held += [value.__self__] if isinstance(value, MethodType) else []
-            yield from _cells_behind([*held, getattr(function, "__wrapped__", None)], depth - 1, seen)
+            yield from _parts_referred_to([*held, getattr(function, "__wrapped__", None)], depth - 1, seen)
 
 
 def _is_filled(cell: Any) -> bool:

@@ -95,7 +95,7 @@ class ModuleWatch(Watch):
             if watch._progress.inside_backward or not watch._is_training_thread():
                 # A call inside of the backward pass is recomputation: the forward pass over again.
                 return original(cell, *args, **kwargs)
-            if isinstance(cell, nn.TrainOneStepWithLossScaleCell):
+            if isinstance(cell, nn.TrainOneStepCell):
                 return watch._scalers.around(watch._outer_call, cell, args, kwargs)
             return watch._outer_call(cell, args, kwargs)
 

@@ -34,11 +34,36 @@ class ScalerWatch(Watch):
 
     def around(self, call: Any, cell: nn.Cell, args: Any, kwargs: Any) -> Any:
         """A step with a scale of its own: `call` it between the events of the scale."""
+        if not isinstance(cell, nn.TrainOneStepWithLossScaleCell):
+            self._fixed_scale(cell)
+            return call(cell, args, kwargs)
         step = self.recorder.step
         self._step_begins(cell)
         result = call(cell, args, kwargs)
         self._step_ended(cell, step)
         return result
+
+    @guarded
+    def _fixed_scale(self, cell: nn.Cell) -> None:
+        """`TrainOneStepCell` multiplies gradients by `sens`, and leaves it to its optimizer to divide them by `loss_scale`."""
+        scale = cell.sens
+        if not isinstance(scale, int | float) or scale == 1:
+            return
+        taken_out = float(getattr(cell.optimizer, "loss_scale", 1.0))
+        where = self.recorder.location()
+        self.recorder.event("scale", value=float(scale), detail={"taken_out": taken_out}, location=where)
+        if taken_out == scale:
+            self.recorder.event("unscale", value=float(scale), location=where)
+
+    @guarded
+    def used(self, scaler: Any) -> None:
+        """A compiled step refers to this scaler. When it scales and unscales is not seen."""
+        self.recorder.event("scale", value=_scale_of(scaler), detail={"compiled": True}, location=self.recorder.location())
+
+    @guarded
+    def updated(self, scaler: Any) -> None:
+        if isinstance(scaler, amp.DynamicLossScaler):
+            self.recorder.event("scaler_update", value=_scale_of(scaler), location=self.recorder.location())
 
     @guarded
     def _step_begins(self, cell: nn.Cell) -> None:
