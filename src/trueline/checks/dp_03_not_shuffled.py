@@ -297,8 +297,10 @@ def _fix(run: Run, source: Source, *, same_order: bool) -> str:
     if run.framework == "mindspore":
         buffer = source.loader.settings.get("shuffle_buffer")
         if buffer is not None:
-            return f"Give `shuffle` a buffer as large as the data set, before the samples are batched; its {buffer} samples are too few."
-        return "Give the dataset `shuffle=True`, or call `data.shuffle(buffer_size=…)` with the size of the data set before `batch`."
+            return f"Give `shuffle` a buffer as large as the data set, before `batch`: {buffer} samples are too few."
+        return (
+            "Give the dataset `shuffle=True`, or call `data.shuffle(buffer_size=…)` with the size of the data set before `batch`."
+        )
     if source.loader.sampler == "DistributedSampler":
         return "Call `sampler.set_epoch(epoch)` at the start of each epoch (and keep `shuffle=True` in the sampler)."
     if source.loader.sampler == _STREAM:

@@ -66,7 +66,11 @@ def conclude(run: Run) -> Finding:
         return ITEM.not_applicable("No loss was scaled and no gradient in float16 was seen: there is no scale to set.")
     if len(run.steps) < _FEWEST_STEPS:
         return ITEM.not_checked(f"{len(run.steps)} steps were recorded, and {_FEWEST_STEPS} are needed.")
-    problem = (_never_unscaled(run) or _left_out(run)) if scales else _overflowing(run, half) or _vanished(run, half) or _without_scaling(run, half)
+    problem = (
+        (_never_unscaled(run) or _left_out(run))
+        if scales
+        else _overflowing(run, half) or _vanished(run, half) or _without_scaling(run, half)
+    )
     if problem is not None:
         return problem
     skipped = sum(bool(event.detail.get("skipped")) for event in run.events_of("optimizer_step"))
@@ -241,7 +245,7 @@ def _vanished(run: Run, half: list[TensorStat]) -> Finding | None:
         evidence=[
             Evidence(
                 f"Step {step}: the loss is {losses[step]:.3g}, and the gradients of the outputs of all "
-                f"{len({stat.subject for stat in half})} modules in float16, whose smallest number is 6e-08, are zero throughout.",
+                f"{len({stat.subject for stat in half})} modules in float16, whose smallest number is 6e-08, are all zero.",
                 {"steps": len(empty), "of": len(looked_at), "loss": losses[step]},
                 step,
                 backward,

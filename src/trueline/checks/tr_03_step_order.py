@@ -310,8 +310,8 @@ def _counted_in_epochs(schedule: Schedule, why: str) -> Finding:
         confidence=0.9,
         evidence=[
             Evidence(
-                f"{len(schedule.optimizer_steps)} optimizer steps, of which about {schedule.epoch:.0f} make an epoch; the learning "
-                f"rate went from {rates[0]:.4g} to {rates[-1]:.4g} (lowest {min(rates):.4g}).",
+                f"{len(schedule.optimizer_steps)} optimizer steps, of which about {schedule.epoch:.0f} make an epoch; the "
+                f"learning rate went from {rates[0]:.4g} to {rates[-1]:.4g} (lowest {min(rates):.4g}).",
                 {
                     "optimizer_steps": len(schedule.optimizer_steps),
                     "steps_per_epoch": schedule.epoch,

@@ -109,8 +109,8 @@ class HyperParameter(msgspec.Struct, frozen=True):
 
 
 class Loader(msgspec.Struct, frozen=True):
-    """A source of batches: `sampler` is its class name, `settings` what else the loader was given (shuffle, workers …). `lines` are
-    those of the operations of a pipeline (`Shuffle`, `Map`, `Batch`), the source first; a loader that is no pipeline has none."""
+    """A source of batches: `sampler` is its class name, `settings` what else the loader was given (shuffle, workers …). `lines`
+    are those of the operations of a pipeline (`Shuffle`, `Map`, `Batch`), the source first; other loaders have none."""
 
     id: int
     dataset: str

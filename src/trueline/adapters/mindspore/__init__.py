@@ -52,7 +52,7 @@ class MindSporeAdapter:
         self._optimizers = OptimizerWatch(recorder, self._registry, self._trace, progress)
         self._backward = BackwardWatch(recorder, self._registry, self._trace, progress, self._optimizers)
         losses = LossWatch(recorder, batches, self._trace, scores)
-        scalers = ScalerWatch(recorder, self._optimizers, progress)
+        scalers = ScalerWatch(recorder, self._optimizers, self._trace, progress)
         compiled = CompiledWatch(recorder, self._optimizers, losses, scores, scalers, progress, self._announce)
         cells = ModuleWatch(
             recorder, self._registry, batches, scores, self._trace, progress, self._backward, self._optimizers, losses, compiled,

@@ -108,10 +108,8 @@ class BatchWatch(Watch):
             told = described(dataset)
             lines = [(name, self._lines.get(node)) for name, node in operations_of(dataset)]
             settings = {**told.settings, "dataset_object": self._dataset_number(source_of(dataset)), "lines": lines}
-            built = lines[0][1] or self.recorder.location()
-            self.recorder.row(
-                "loader", (number, told.name, told.length, told.batch_size, told.sampler, built, to_json(settings))
-            )
+            built = self.recorder.location() if lines[0][1] is None else lines[0][1]
+            self.recorder.row("loader", (number, told.name, told.length, told.batch_size, told.sampler, built, to_json(settings)))
         self._sources[iterator] = _Source(number)
 
     def _dataset_number(self, source: Any) -> int:

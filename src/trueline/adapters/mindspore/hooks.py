@@ -304,6 +304,9 @@ class ModuleWatch(Watch):
         if get_ident() != self._thread:
             return None
         number: int | None = self._registry.module_id(cell)
+        if number is None and tensors_of(cell) and not is_wrapper(cell):
+            # Kept where cells are not looked for, as in a plain list.
+            number = self._registry.root_id(cell)
         if number is not None:
             self._registry.mark_called(number)
             self._trace.enter_module(number)

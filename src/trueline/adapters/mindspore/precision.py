@@ -9,10 +9,12 @@ from typing import Any
 from mindspore import Tensor, amp, nn
 
 from trueline.adapters.base import Watch, guarded
+from trueline.adapters.mindspore.graph import OpTrace
 from trueline.adapters.mindspore.optimizer import OptimizerWatch
 from trueline.adapters.mindspore.tensors import LateNumber, array_of, tensors_in
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder
+from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
 
 
@@ -20,14 +22,17 @@ class ScalerWatch(Watch):
     """Watches `amp.DynamicLossScaler` and `amp.StaticLossScaler` where the script calls them itself; told of calls of
     `nn.TrainOneStepWithLossScaleCell`, which scales, unscales and leaves out steps on its own."""
 
-    def __init__(self, recorder: Recorder, optimizers: OptimizerWatch, progress: StepProgress) -> None:
+    def __init__(self, recorder: Recorder, optimizers: OptimizerWatch, trace: OpTrace, progress: StepProgress) -> None:
         super().__init__(recorder)
+        self._trace = trace
         self._optimizers = optimizers
         self._progress = progress
         self._step_of_unscale = -1
+        self._built: ByIdentity = ByIdentity()
 
     def install_visible(self, patches: Patches) -> None:
         for scaler in (amp.DynamicLossScaler, amp.StaticLossScaler):
+            patches.replace(scaler, "__init__", self._watched_construction(scaler.__init__))
             patches.replace(scaler, "scale", self._watched(scaler.scale, self._scaled))
             patches.replace(scaler, "unscale", self._watched(scaler.unscale, self._unscaled))
             patches.replace(scaler, "adjust", self._watched(scaler.adjust, self._adjusted))
@@ -58,7 +63,9 @@ class ScalerWatch(Watch):
     @guarded
     def used(self, scaler: Any) -> None:
         """A compiled step refers to this scaler. When it scales and unscales is not seen."""
-        self.recorder.event("scale", value=_scale_of(scaler), detail={"compiled": True}, location=self.recorder.location())
+        where = self._built.get(scaler)
+        where = self.recorder.location() if where is None else where
+        self.recorder.event("scale", value=_scale_of(scaler), detail={"compiled": True}, location=where)
 
     @guarded
     def updated(self, scaler: Any) -> None:
@@ -75,6 +82,18 @@ class ScalerWatch(Watch):
             self._optimizers.skipped(cell.optimizer)
         self.recorder.event("scaler_update", value=_scale_of(cell), location=self.recorder.location())
 
+    def _watched_construction(self, original: Any) -> Any:
+        def __init__(scaler: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces that method
+            original(scaler, *args, **kwargs)
+            if self.recorder.active:
+                self._scaler_built(scaler)
+
+        return __init__
+
+    @guarded
+    def _scaler_built(self, scaler: Any) -> None:
+        self._built[scaler] = self.recorder.location()
+
     def _watched(self, original: Any, told: Any) -> Any:
         def watched(scaler: Any, given: Any) -> Any:
             result = original(scaler, given)
@@ -86,8 +105,9 @@ class ScalerWatch(Watch):
 
     @guarded
     def _scaled(self, scaler: Any, given: Any, result: Any) -> None:
-        self.recorder.event("scale", value=_scale_of(scaler), location=self.recorder.location())
         losses, scaled = tensors_in(given, most=1), tensors_in(result, most=1)
+        detail = {"product": self._trace.origin(scaled[0], use=False)} if scaled and self._trace.is_on else None
+        self.recorder.event("scale", value=_scale_of(scaler), detail=detail, location=self.recorder.location())
         if losses and scaled and math.prod(losses[0].shape) == 1:
             self._progress.unscaled = (weakref.ref(scaled[0]), LateNumber(losses[0]))
 

@@ -78,10 +78,14 @@ class ScheduleWatch(Watch):
         def watched(*args: Any, **kwargs: Any) -> Any:
             rates = original(*args, **kwargs)
             if self.recorder.active:
-                self._lists.append((rates, name, self.recorder.location()))
+                self._list_made(rates, name)
             return rates
 
         return watched
+
+    @guarded
+    def _list_made(self, rates: Any, name: str) -> None:
+        self._lists.append((rates, name, self.recorder.location()))
 
     @guarded
     def _optimizer_built(self, number: int, rates: list[Any]) -> None:
@@ -93,7 +97,7 @@ class ScheduleWatch(Watch):
                     "scheduler_step",
                     subject=number,
                     detail={"type": kind, "initial": True, "by_optimizer": True},
-                    location=location or self.recorder.location(),
+                    location=self.recorder.location() if location is None else location,
                 )
                 return
 
