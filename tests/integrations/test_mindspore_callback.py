@@ -36,7 +36,7 @@ def model() -> ms.train.Model:
     return ms.train.Model(network, nn.CrossEntropyLoss(), optimizer, metrics={"accuracy"})
 
 
-def test_the_run_is_that_of_the_recorder(tmp_path: Path) -> None:
+def test_the_run_is_that_of_the_recorder() -> None:
     callback = TruelineCallback(name="callback")
     model().train(1, samples(), callbacks=[callback], dataset_sink_mode=False)
     ms.set_seed(0)
@@ -65,7 +65,7 @@ def test_fit_with_its_evaluations_is_one_run() -> None:
 
 def test_a_training_that_fails_is_a_run_that_failed() -> None:
     class Stop(ms.train.Callback):  # type: ignore[misc]
-        def on_train_step_end(self, run_context: object) -> None:
+        def on_train_step_end(self, run_context: object) -> None:  # noqa: ARG002
             raise ValueError("enough")
 
     callback = TruelineCallback(name="failing")

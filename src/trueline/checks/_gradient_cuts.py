@@ -52,6 +52,21 @@ def _is_bookkeeping(op: Op) -> bool:
     return op.module is None and plain(op.name) in _EXPLICIT
 
 
+def reaches_loss(trace: Trace, parameter: Parameter) -> bool:
+    """Whether a way that gradients can come back along leads from a parameter to the loss."""
+    roots = {op.seq for op in trace.backward_roots}
+    waiting = [op for op in trace.users_of_parameter.get(parameter.id, []) if needs_gradient(op)]
+    seen: set[int] = set()
+    while waiting:
+        op = waiting.pop()
+        if op.seq in roots:
+            return True
+        if op.seq not in seen:
+            seen.add(op.seq)
+            waiting.extend(later for later in trace.consumers.get(op.seq, []) if needs_gradient(later))
+    return False
+
+
 def find_flat_operation(trace: Trace, parameter: Parameter) -> Op | None:
     """An operation of zero derivative between a parameter and the loss, inside of a module."""
     reached = trace.descendants(trace.users_of_parameter.get(parameter.id, [])) & trace.loss_ancestors

@@ -156,7 +156,12 @@ class Run:
     @cached_property
     def loaders(self) -> dict[int, Loader]:
         rows = self._rows("SELECT id, dataset, length, batch_size, sampler, built, settings FROM loader ORDER BY id")
-        return {row[0]: Loader(row[0], row[1], row[2], row[3], row[4], self._location(row[5]), _json(row[6])) for row in rows}
+        found = {}
+        for row in rows:
+            settings = _json(row[6])
+            lines = tuple((name, self._location(line)) for name, line in settings.pop("lines", []))
+            found[row[0]] = Loader(row[0], row[1], row[2], row[3], row[4], self._location(row[5]), settings, lines)
+        return found
 
     @cached_property
     def steps(self) -> list[Step]:

@@ -12,6 +12,7 @@ from trueline.adapters.mindspore.backward import BackwardWatch
 from trueline.adapters.mindspore.checkpoint import LoadWatch
 from trueline.adapters.mindspore.clipping import ClipWatch
 from trueline.adapters.mindspore.compiled import CompiledWatch
+from trueline.adapters.mindspore.compiled_graphs import CompiledGraphs
 from trueline.adapters.mindspore.data import BatchWatch
 from trueline.adapters.mindspore.ending import end_quietly
 from trueline.adapters.mindspore.graph import OpTrace
@@ -22,6 +23,7 @@ from trueline.adapters.mindspore.precision import ScalerWatch
 from trueline.adapters.mindspore.pynative import force_pynative
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.rng import SeedWatch
+from trueline.adapters.mindspore.schedulers import ScheduleWatch
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder, to_json
@@ -52,14 +54,16 @@ class MindSporeAdapter:
         self._optimizers = OptimizerWatch(recorder, self._registry, self._trace, progress)
         self._backward = BackwardWatch(recorder, self._registry, self._trace, progress, self._optimizers)
         losses = LossWatch(recorder, batches, self._trace, scores)
-        compiled = CompiledWatch(recorder, self._registry, self._optimizers, progress, self._announce)
-        scalers = ScalerWatch(recorder, self._optimizers, progress)
+        scalers = ScalerWatch(recorder, self._optimizers, self._trace, progress)
+        graphs = CompiledGraphs(recorder, self._registry, self._optimizers)
+        compiled = CompiledWatch(recorder, graphs, self._optimizers, losses, scores, scalers, progress, self._announce)
         cells = ModuleWatch(
             recorder, self._registry, batches, scores, self._trace, progress, self._backward, self._optimizers, losses, compiled,
             scalers,
         )  # fmt: skip
         self._watches: list[Watch] = [
             cells, batches, self._optimizers, self._backward, compiled, LoadWatch(recorder, self._registry), SeedWatch(recorder),
+            ScheduleWatch(recorder, self._registry, self._optimizers),
         ]  # fmt: skip
         self._visible = (cells, losses, ClipWatch(recorder, self._optimizers, progress), scalers)
         progress.on_first_end.append(lambda: self._announce("eager"))

@@ -70,8 +70,13 @@ class BackwardWatch(Watch):
                 return original(function, operation, weights, *args, **kwargs)
             parameters = _parameters_of(function, operation, weights)
             if parameters is None or self.depth:
-                result = original(function, operation, weights, *args, **kwargs)
-                self._derivative_taken()
+                # The operators of this backward pass are no part of the loss; what they give is.
+                self._trace.paused += 1
+                try:
+                    result = original(function, operation, weights, *args, **kwargs)
+                finally:
+                    self._trace.paused -= 1
+                self._derivative_taken(output, result)
                 return result
             self._before(output)
             self._progress.inside_backward = True
@@ -85,10 +90,16 @@ class BackwardWatch(Watch):
         return watched
 
     @guarded
-    def _derivative_taken(self) -> None:
+    def _derivative_taken(self, output: Any, gradients: Any) -> None:
         """A derivative by inputs, or one inside of another gradient function."""
-        detail = {"create_graph": self.depth > 0}
-        self.recorder.event("gradient_of_gradient", location=self.recorder.location(), detail=detail)
+        detail: dict[str, Any] = {"create_graph": self.depth > 0}
+        traced = self._trace.is_on and detail["create_graph"]
+        if traced:
+            for tensor in tensors_in(output, most=1):
+                detail["of"] = self._trace.origin(tensor)
+        seq = self.recorder.event("gradient_of_gradient", location=self.recorder.location(), detail=detail)
+        if traced:
+            self._trace.note_gradients(seq, tensors_in(gradients, most=64))
 
     @guarded
     def _before(self, output: Any) -> None:
@@ -106,7 +117,8 @@ class BackwardWatch(Watch):
         detail, known = None, None
         if recorder.sampled and loss is not None:
             detail = {
-                "of": origin, "shape": list(loss.shape), "leaf": isinstance(loss, Parameter), "create_graph": False, "carried": [],
+                "of": origin, "shape": list(loss.shape), "leaf": isinstance(loss, Parameter), "create_graph": False,
+                "carried": [],
             }  # fmt: skip
             if traced:
                 detail["function"] = origin

@@ -48,6 +48,10 @@ class CompiledTrace(Trace):
         """Whether all losses of the program are of kinds whose inputs are judged by the operations behind them."""
         return set(self._losses) <= _JUDGED_BY_GRAPH
 
+    @property
+    def loss_calls(self) -> int:
+        return len(self._losses)
+
     def read(self, lines: Iterable[str], batch: int | None, root: nn.Cell | None, cells: list[nn.Cell]) -> bool:
         """Record the operations of a program whose inputs are a batch. False for one that differentiates nothing."""
         program = ir.read(lines)

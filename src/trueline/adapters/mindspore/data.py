@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 from mindspore import Tensor
+from mindspore.dataset.engine.datasets import Dataset
 from mindspore.dataset.engine.iterators import Iterator
 from numpy.typing import NDArray
 
 from trueline.adapters.base import Watch, guarded
-from trueline.adapters.mindspore.pipelines import described, source_of
+from trueline.adapters.mindspore.pipelines import described, operations_of, source_of
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.tensors import array_of, dtype_name
 from trueline.adapters.shared.batches import Current, target_field, targets_of
@@ -50,6 +51,7 @@ class BatchWatch(Watch):
         super().__init__(recorder)
         self._registry = registry
         self._loaders: ByIdentity = ByIdentity()
+        self._lines: ByIdentity = ByIdentity()
         self._loader_count = 0
         self._datasets: ByIdentity = ByIdentity()
         self._dataset_count = 0
@@ -68,8 +70,24 @@ class BatchWatch(Watch):
         self.traced_tensors: list[tuple[int, Tensor]] = []
 
     def install(self, patches: Patches) -> None:
+        patches.replace(Dataset, "__init__", self._watched_node())
         patches.replace(Iterator, "__init__", self._watched_construction())
         patches.replace(Iterator, "__next__", self._watched_next())
+
+    def _watched_node(self) -> Any:
+        original: Any = Dataset.__init__
+        watch = self
+
+        def __init__(node: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces that method
+            original(node, *args, **kwargs)
+            if watch.recorder.active:
+                watch._node_built(node)
+
+        return __init__
+
+    @guarded
+    def _node_built(self, node: Any) -> None:
+        self._lines[node] = self.recorder.location()
 
     def _watched_construction(self) -> Any:
         original: Any = Iterator.__init__
@@ -88,11 +106,10 @@ class BatchWatch(Watch):
             self._loader_count += 1
             number = self._loaders[dataset] = self._loader_count
             told = described(dataset)
-            settings = {**told.settings, "dataset_object": self._dataset_number(source_of(dataset))}
-            self.recorder.row(
-                "loader",
-                (number, told.name, told.length, told.batch_size, told.sampler, self.recorder.location(), to_json(settings)),
-            )
+            lines = [(name, self._lines.get(node)) for name, node in operations_of(dataset)]
+            settings = {**told.settings, "dataset_object": self._dataset_number(source_of(dataset)), "lines": lines}
+            built = self.recorder.location() if lines[0][1] is None else lines[0][1]
+            self.recorder.row("loader", (number, told.name, told.length, told.batch_size, told.sampler, built, to_json(settings)))
         self._sources[iterator] = _Source(number)
 
     def _dataset_number(self, source: Any) -> int:

@@ -24,8 +24,8 @@ from trueline.record import Recorder
 _SILENT = {"Depend", "Load", "UpdateState", "MakeTuple", "TupleGetItem", "DType", "Shape", "Rank"}
 # Whose results may lie in the memory of what they took: other operators are handed a copy of them.
 _VIEWS = frozenset(
-    "reshape view flatten permute transpose squeeze unsqueeze narrow getitem split split_tensor chunk unstack expand broadcast_to "
-    "detach slice select diagonal".split()
+    "reshape view flatten permute transpose squeeze unsqueeze narrow getitem split split_tensor chunk unstack expand "
+    "broadcast_to detach slice select diagonal".split()
 )
 _MOST_VIEWS = 8
 # Whose results have no gradient whatever goes in.
@@ -82,6 +82,10 @@ class OpTrace(Trace):
         key = self.key_of(tensor)
         parameter = self._parameters.get(key)
         return bool(parameter.requires_grad) if parameter is not None else key in self._trained
+
+    def note_gradients(self, seq: int, gradients: list[Tensor]) -> None:
+        super().note_gradients(seq, gradients)
+        self._trained.update(map(self.key_of, gradients))
 
     def cut_off_from(self, loss: Tensor) -> set[int] | None:
         """The trainable parameters from which no way leads to the loss, or none but through what cuts gradients: MindSpore gives

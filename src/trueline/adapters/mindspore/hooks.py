@@ -95,7 +95,7 @@ class ModuleWatch(Watch):
             if watch._progress.inside_backward or not watch._is_training_thread():
                 # A call inside of the backward pass is recomputation: the forward pass over again.
                 return original(cell, *args, **kwargs)
-            if isinstance(cell, nn.TrainOneStepWithLossScaleCell):
+            if isinstance(cell, nn.TrainOneStepCell):
                 return watch._scalers.around(watch._outer_call, cell, args, kwargs)
             return watch._outer_call(cell, args, kwargs)
 
@@ -304,6 +304,9 @@ class ModuleWatch(Watch):
         if get_ident() != self._thread:
             return None
         number: int | None = self._registry.module_id(cell)
+        if number is None and tensors_of(cell) and not is_wrapper(cell):
+            # Kept where cells are not looked for, as in a plain list.
+            number = self._registry.root_id(cell)
         if number is not None:
             self._registry.mark_called(number)
             self._trace.enter_module(number)

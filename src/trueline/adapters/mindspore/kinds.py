@@ -43,6 +43,8 @@ _NO_MODELS = (
 _NEUTRAL_NAMES = {
     "linear": {"in_channels": "in_features", "out_channels": "out_features"},
     "embedding": {"vocab_size": "num_embeddings", "embedding_size": "embedding_dim"},
+    "layer_norm": {"epsilon": "eps"},
+    "activation": {"alpha": "negative_slope"},
 }
 
 
@@ -71,7 +73,13 @@ def settings_of(cell: nn.Cell) -> dict[str, Any]:
         if name in settings:
             settings.setdefault(neutral, settings[name])
     if kind == "dropout":
+        if settings.get("p") is None and "keep_prob" in settings:
+            settings["given"] = "keep_prob"
         settings["p"] = dropped_share(cell)
+    if kind == "batch_norm" and _is_number(settings.get("momentum")) and not type(cell).__module__.startswith("mindspore.mint"):
+        # Such a cell keeps one minus what it was given, the weight of the new batch as in PyTorch.
+        settings["given_momentum"] = round(1.0 - settings["momentum"], 12)
+        settings["momentum"] = round(settings["momentum"], 12)
     if kind == "loss" and "reduction" in settings:
         settings["reduction"] = str(settings["reduction"])
     return settings

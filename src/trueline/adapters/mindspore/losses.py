@@ -117,10 +117,11 @@ class LossWatch(Watch):
         if kind in SCORED and perf_counter() >= self._scores.due:
             self._scores.at_loss(kind, given, target, training=not evaluating)
         if evaluating:
-            self._evaluated(value)
+            self.evaluated(value)
 
     @guarded
-    def _evaluated(self, value: Any) -> None:
+    def evaluated(self, value: Any) -> None:
+        """A loss was computed in evaluation."""
         if isinstance(value, Tensor) and math.prod(value.shape) == 1:
             current = self._batches.current
             batch = None if current is None else current.seq
@@ -152,6 +153,19 @@ class LossWatch(Watch):
         if self._trace.is_on:
             taken = [tensor for tensor in (given, target) if isinstance(tensor, Tensor)]
             self._trace.add(kind, taken, outputs, {"reduction": told.get("reduction")})
+
+    @guarded
+    def inside_of_graph(self, cell: nn.Cell, target: Any, value: float) -> None:
+        """A compiled step ends in this loss. What went into it is not seen, but for targets that are handed to the step."""
+        recorder = self.recorder
+        told = {"shape": list(target.shape), "dtype": dtype_name(target)} if isinstance(target, Tensor) else {}
+        recorder.row(
+            "loss_call",
+            (
+                recorder.next_seq(), recorder.step, self._kind(type(cell)), recorder.location(), 1, value, to_json({}),
+                to_json(told), to_json(_settings_of_cell(cell)),
+            ),
+        )  # fmt: skip
 
     def _described(self, tensor: Any, *, rows: bool = False, distinct: bool = False) -> dict[str, Any]:
         if not isinstance(tensor, Tensor):

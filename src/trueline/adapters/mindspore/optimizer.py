@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from mindspore import Parameter, Tensor, nn
 from mindspore.experimental.optim import Optimizer as ExperimentalOptimizer
+from numpy.typing import NDArray
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.graph import OpTrace
@@ -23,6 +24,10 @@ from trueline.record.patches import Patches
 OPTIMIZERS = (nn.Optimizer, ExperimentalOptimizer)
 # Values of each parameter that are kept over a sampled step, to see what the step adds to them.
 _COMPARED_VALUES = 1 << 16
+# Of sums of gradients that the script keeps; fewer values tell nothing, and so do directions that differ by more than rounding.
+_COMPARED_SUM = 1 << 12
+_FEWEST_COMPARED = 8
+_SAME_DIRECTION = 0.9999
 # Optimizers built while the training runs whose first steps are looked at closely.
 _MOST_LATER_LOOKS = 2
 # Positions in the rows of the table `optimizer_parameter`.
@@ -40,6 +45,8 @@ class _State:
         self.rows: list[list[Any]] = []
         self.tensors: list[weakref.ref[Parameter]] = []
         self.before: list[tuple[int, Parameter, Any]] = []
+        # Which of the sums that the script handed over was kept, and its values at the last step.
+        self.kept: tuple[int, int, NDArray[Any]] | None = None
 
 
 class OptimizerWatch(Watch):
@@ -52,6 +59,7 @@ class OptimizerWatch(Watch):
         self._progress = progress
         self._states: ByIdentity = ByIdentity()
         self._built = 0
+        self.on_built: list[Callable[[int, list[Any]], None]] = []
         self._later_looks = _MOST_LATER_LOOKS
         # Gradients that gradient functions made since the last step, and what clipping and unscaling made of them.
         self._fresh: set[int] = set()
@@ -94,6 +102,8 @@ class OptimizerWatch(Watch):
     def _constructed(self, optimizer: Any, original: Any, args: Any, kwargs: Any) -> None:
         state = self._state_of(optimizer, built=self.recorder.location())
         state.groups = groups_of(optimizer, args, kwargs)
+        for callback in self.on_built:
+            callback(state.id, state.groups.given_rates)
         if self.recorder.step and self._later_looks:
             # Another phase begins, maybe with other layers and other frozen ones.
             self._later_looks -= 1
@@ -131,7 +141,7 @@ class OptimizerWatch(Watch):
         return {
             "optimizer": state.id,
             "grad_norm": LateNorm(held, 1.0 / getattr(optimizer, "loss_scale", 1.0)) if held else None,
-            "cleared": True if state.steps > 1 and self.is_fresh(given) else None,
+            "cleared": self._started_from_nothing(state, given),
             "with_gradient": len(parameters) - without,
             "without_gradient": without,
             "detail": self._changed_after_clipping(held) if self._progress.clipped is not None else None,
@@ -145,6 +155,25 @@ class OptimizerWatch(Watch):
     def count_without_gradient(self, optimizer: Any) -> int:
         """The step was compiled: how many of the parameters no gradient can have arrived at."""
         return self._count_without_gradient(self._state_of(optimizer))
+
+    def _started_from_nothing(self, state: _State, given: list[Any]) -> bool | None:
+        """Whether gradients hold nothing from before the last step. Those that a gradient function made never do; a sum that the
+        script keeps in parameters of its own is compared with what was added to it since then."""
+        kept = state.kept
+        state.kept = None
+        if self.is_fresh(given):
+            return True if state.steps > 1 else None
+        place = _place_to_compare(given)
+        if place is None:
+            return None
+        now = evenly_drawn(given[place], _COMPARED_SUM)
+        state.kept = (place, id(given[place]), now)
+        added = [evenly_drawn(made[place], _COMPARED_SUM) for made in self._kept_alive if _fits(made, given, place)]
+        if kept is None or kept[:2] != state.kept[:2] or not added:
+            return None
+        total = np.sum(added, axis=0)
+        alone, on_top = _alike(now, total), _alike(now - kept[2], total)
+        return alone if alone != on_top else None
 
     def _count_without_gradient(self, state: _State) -> int:
         """How many of the parameters no gradient can arrive at."""
@@ -250,3 +279,20 @@ class OptimizerWatch(Watch):
                 if known.get((place, name), _State) != value:
                     known[place, name] = value
                     self.recorder.row("hyperparameter", (self.recorder.step, state.id, place, name, to_json(value)))
+
+
+def _place_to_compare(given: list[Any]) -> int | None:
+    """The smallest of the script's own sums that has enough values to tell directions apart."""
+    sums = [(part.size, place) for place, part in enumerate(given) if isinstance(part, Parameter) and is_plain(part)]
+    return min((one for one in sums if one[0] >= _FEWEST_COMPARED), default=(0, None))[1]
+
+
+def _fits(made: list[Any], given: list[Any], place: int) -> bool:
+    """Whether gradients stand in the order of the sums."""
+    return len(made) == len(given) and isinstance(made[place], Tensor) and made[place].shape == given[place].shape
+
+
+def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Whether two have the same direction: sums may be divided by the number of batches."""
+    lengths = float(np.linalg.norm(one)) * float(np.linalg.norm(other))
+    return lengths > 0 and float(one.dot(other)) > _SAME_DIRECTION * lengths

@@ -58,6 +58,11 @@ def source_of(dataset: Any) -> Any:
     return leaf if source is None else source
 
 
+def operations_of(dataset: Any) -> list[tuple[str, Any]]:
+    """The operations of a pipeline by name (`Shuffle`, `Map`, `Batch`), the source first."""
+    return [(type(node).__name__.removesuffix("Dataset"), node) for node in reversed(_nodes(dataset))][:_MOST_OPERATIONS]
+
+
 def _nodes(dataset: Any) -> list[Any]:
     """From the last operation to the source, along the first input of each."""
     nodes = [dataset]

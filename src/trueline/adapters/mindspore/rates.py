@@ -50,6 +50,11 @@ class Groups:
         self._constants: dict[str, Any] | None = None
         self._rates: dict[int, Any] = {}
 
+    @property
+    def given_rates(self) -> list[Any]:
+        """The learning rate of each group as it was given: a number, a list, a tensor, a cell."""
+        return [settings["lr"] for settings in self._given]
+
     def at_step(self, optimizer: Any, step: int, *, sampled: bool) -> list[dict[str, Any]]:
         """The settings of each group that are known at this step of the optimizer; what is not told is as before."""
         if self._constants is None:
@@ -70,7 +75,7 @@ class Groups:
     def _rate(self, optimizer: Any, place: int, given: Any, step: int, *, sampled: bool) -> float | None:
         if isinstance(given, nn.Cell):
             if sampled or step % _SCHEDULE_EVERY == 0:
-                return _number(given.construct(Tensor([step], ms.int32)))
+                return number_of(given.construct(Tensor([step], ms.int32)))
             return None
         if isinstance(given, list | tuple | np.ndarray) or (isinstance(given, Tensor) and len(given.shape) == 1):
             known = self._rates.get(place)
@@ -80,7 +85,7 @@ class Groups:
             return known[min(step, len(known) - 1)] if known else None
         # A constant, which the script may still assign something else to.
         if sampled or step % _CONSTANT_EVERY == 0:
-            return _number(self._current_rate(optimizer, place))
+            return number_of(self._current_rate(optimizer, place))
         return None
 
     def _current_rate(self, optimizer: Any, place: int) -> Any:
@@ -98,6 +103,7 @@ class _OfParamGroups(Groups):
     def __init__(self, optimizer: Any) -> None:
         places = enumerate(optimizer.param_groups)
         self.of_parameter = {id(parameter): place for place, group in places for parameter in group["params"]}
+        self._given = []
 
     def at_step(self, optimizer: Any, step: int, *, sampled: bool) -> list[dict[str, Any]]:
         found = []
@@ -109,7 +115,7 @@ class _OfParamGroups(Groups):
                 ):
                     settings[name] = value
                 elif name == "lr" and isinstance(value, Tensor) and (sampled or step % _CONSTANT_EVERY == 0):
-                    settings[name] = _number(value)
+                    settings[name] = number_of(value)
             found.append(settings)
         return found
 
@@ -120,9 +126,9 @@ def _constants_of(optimizer: Any) -> dict[str, Any]:
         value = getattr(optimizer, name, None)
         if isinstance(value, bool):
             settings[neutral] = value
-        elif isinstance(value, int | float | Tensor) and (number := _number(value)) is not None:
+        elif isinstance(value, int | float | Tensor) and (number := number_of(value)) is not None:
             settings[neutral] = number
-    betas = [_number(getattr(optimizer, name, None)) for name in ("beta1", "beta2")]
+    betas = [number_of(getattr(optimizer, name, None)) for name in ("beta1", "beta2")]
     if None not in betas:
         settings["betas"] = betas
     if getattr(optimizer, "loss_scale", 1.0) != 1.0:
@@ -130,7 +136,7 @@ def _constants_of(optimizer: Any) -> dict[str, Any]:
     return settings
 
 
-def _number(value: Any) -> float | None:
+def number_of(value: Any) -> float | None:
     """The shortest decimal number that is this float32: 0.1, not 0.10000000149."""
     if isinstance(value, Tensor):
         if value.size != 1:
