@@ -366,7 +366,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     the rows (first axis), within any column: 0 when all rows are equal, which is what unbroken symmetry looks like; None for
     fewer than two rows or two axes. `gradient`: 'none' (no gradient), 'zero' or 'value'; None at step -1 and at the end. In
     compiled steps, whose gradients are not seen: 'none' where the loss does not depend on it, 'value' where it does and the step
-    changed it or no optimizer holds it, else None.
+    changed it, else None.
     """
 
     step: int

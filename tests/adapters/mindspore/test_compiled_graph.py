@@ -67,7 +67,7 @@ def told(run: Run) -> list[tuple[Any, ...]]:
 
     return [
         (
-            op.name, None if op.module is None else run.modules[op.module].name,
+            op.name, None if op.module is None else run.modules[op.module].path,
             None if op.location is None else op.location.line,
             [source(reference) for reference in op.inputs], [output["shape"] for output in op.outputs[:1]], op.used,
         )

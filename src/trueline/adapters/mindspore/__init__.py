@@ -17,6 +17,7 @@ from trueline.adapters.mindspore.data import BatchWatch
 from trueline.adapters.mindspore.ending import end_quietly
 from trueline.adapters.mindspore.graph import OpTrace
 from trueline.adapters.mindspore.hooks import ModuleWatch
+from trueline.adapters.mindspore.ir_files import remove
 from trueline.adapters.mindspore.losses import LossWatch
 from trueline.adapters.mindspore.optimizer import OptimizerWatch
 from trueline.adapters.mindspore.precision import ScalerWatch
@@ -88,6 +89,8 @@ class MindSporeAdapter:
         for wrapper, _ in self._patches.replacements():
             parser.convert_object_map.pop(wrapper, None)
         self._patches.undo()
+        # What was written for a call that failed is still there.
+        remove(self.recorder.scratch)
 
     def finish(self, *, completed: bool) -> None:
         if not self.recorder.active:

@@ -229,7 +229,7 @@ class CompiledWatch(Watch):
         if recorder.sampled:
             detail = {"of": origin, "compiled": True, "carried": [], **graph.backward}
         progress.last_backward = recorder.event("backward", value=known, detail=detail, location=recorder.location())
-        self._graphs.note_cut_off(graph)
+        self._graphs.note_cut_off(graph, first=progress.backwards == 1)
         if not pending:
             self._optimizers.note_fresh(tensors_in(output, most=1 << 20))
             return

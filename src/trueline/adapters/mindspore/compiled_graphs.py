@@ -82,12 +82,12 @@ class CompiledGraphs(Watch):
         graph.backward = {"shape": list(trace.root.shape), "leaf": False, "create_graph": False, "function": function}
         return trace.root_origin
 
-    def note_cut_off(self, graph: CompiledGraph) -> None:
-        """The backward pass of this thing is over."""
-        self._registry.cut_off = set(graph.cut_off)
+    def note_cut_off(self, graph: CompiledGraph, *, first: bool) -> None:
+        """The backward pass of this thing is over. A step may have several, each from a part of the model."""
+        self._registry.cut_off = set(graph.cut_off) if first else graph.cut_off & self._registry.cut_off
 
     def note_gradients(self, optimizer: Any, graph: CompiledGraph) -> None:
-        """Tell parameters that no gradient gets to from those that one gets to and that the step changed, or cannot change."""
+        """Tell parameters that no gradient gets to from those that one gets to and that the step has changed."""
         self._optimizers.count_without_gradient(optimizer)
         if not self.recorder.sampled:
             return
@@ -95,7 +95,4 @@ class CompiledGraphs(Watch):
             if number in graph.cut_off:
                 self._registry.note_gradient_state(number, "none")
             elif moved and number in graph.reached:
-                self._registry.note_gradient_state(number, "value")
-        for number, parameter in self._registry.parameters():
-            if number in graph.reached and self._registry.optimizer_of.get(parameter) is None:
                 self._registry.note_gradient_state(number, "value")

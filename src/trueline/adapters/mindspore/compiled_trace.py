@@ -58,7 +58,10 @@ class CompiledTrace(Trace):
         self._cells = Cells(program, root, cells)
         self._losses = []
         self._here = self.recorder.location()
-        parameters = {parameter.name: (number, parameter) for number, parameter in self._registry.parameters()}
+        # Models that are not part of this program may have parameters of the same names.
+        owned = {id(parameter) for cell in (root, *cells) if cell is not None for parameter in cell.get_parameters()}
+        known = sorted(self._registry.parameters(), key=lambda pair: id(pair[1]) in owned)
+        parameters = {parameter.name: (number, parameter) for number, parameter in known}
         inputs: dict[str, Any] = {}
         for name, kind in program.inputs.items():
             weight = program.weights.get(name)
