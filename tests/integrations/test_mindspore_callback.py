@@ -55,7 +55,7 @@ def test_the_run_is_that_of_the_recorder() -> None:
 
 def test_fit_with_its_evaluations_is_one_run() -> None:
     callback = TruelineCallback(name="fit")
-    model().fit(2, samples(), samples(), callbacks=[callback], train_dataset_sink_mode=False, valid_dataset_sink_mode=False)
+    model().fit(2, samples(), samples(), callbacks=[callback])
     assert callback.directory is not None
     run = Run(callback.directory)
     assert len(run.steps) == 8
@@ -85,6 +85,17 @@ def test_a_script_that_is_recorded_already_is_not_recorded_twice() -> None:
     run = Run(recording.directory)
     assert len(run.steps) == 4
     run.close()
+
+
+def test_a_callback_that_never_trains_makes_way_for_the_next() -> None:
+    idle, callback = TruelineCallback(name="idle"), TruelineCallback(name="next")
+    model().train(1, samples(), callbacks=[callback], dataset_sink_mode=False)
+    assert idle.directory is not None
+    assert callback.directory is not None
+    runs = Run(idle.directory), Run(callback.directory)
+    assert [(run.info.status, len(run.steps)) for run in runs] == [("interrupted", 0), ("finished", 4)]
+    for run in runs:
+        run.close()
 
 
 def test_a_callback_records_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,11 +8,12 @@ made before the network also knows the lines that built the layers.
 
 from __future__ import annotations
 
+import atexit
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from mindspore.train import Callback
 
@@ -26,12 +27,17 @@ class TruelineCallback(Callback):  # type: ignore[misc]
     the callback does nothing.
     """
 
+    # Made, and not yet handed to a training.
+    _waiting: ClassVar[TruelineCallback | None] = None
+
     def __init__(self, name: str | None = None, *, budget: float = DEFAULT_BUDGET, tensors: Iterable[int] = ()) -> None:
         super().__init__()
         self._recording: Recording | None = None
         self._directory: Path | None = None
         # `Model.fit` enters its callbacks again for every evaluation inside of the training.
         self._depth = 0
+        if TruelineCallback._waiting is not None:
+            TruelineCallback._waiting.abandon()
         if is_recording():
             return
         script = sys.argv[0] or None
@@ -39,6 +45,16 @@ class TruelineCallback(Callback):  # type: ignore[misc]
         self._recording = Recording(stem, list(sys.argv), name=name, script=script, budget=budget, kept_steps=frozenset(tensors))
         self._directory = self._recording.directory
         self._recording.start()
+        TruelineCallback._waiting = self
+        atexit.register(self.abandon)
+
+    def abandon(self) -> None:
+        """End the run although no training has come, or none that ended."""
+        if TruelineCallback._waiting is self:
+            TruelineCallback._waiting = None
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            recording.stop(status="interrupted", error="No training ended while the callback recorded.")
 
     @property
     def directory(self) -> Path | None:
@@ -47,6 +63,8 @@ class TruelineCallback(Callback):  # type: ignore[misc]
 
     def __enter__(self) -> Self:
         self._depth += 1
+        if TruelineCallback._waiting is self:
+            TruelineCallback._waiting = None
         if self._recording is None and self._directory is not None and self._depth == 1:
             print(
                 "trueline: this callback has recorded a training already; the next one is not recorded. "
@@ -61,6 +79,7 @@ class TruelineCallback(Callback):  # type: ignore[misc]
         if self._depth:
             return
         recording, self._recording = self._recording, None
+        atexit.unregister(self.abandon)
         if recording is None:
             return
         if problem is None:
