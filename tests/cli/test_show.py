@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -76,3 +77,48 @@ def test_every_optimizer_has_its_own_curve(tmp_path: Path) -> None:
     shown = trueline("show", "first", cwd=tmp_path).stdout
     assert "Loss of SGD (train.py:30)" in shown
     assert "Loss of Adam (train.py:43)" in shown
+
+
+def scaled_rows(overflows: set[int], steps: int) -> dict[str, list[Row]]:
+    """The events of a scaler that starts at 65536 and is halved where gradients overflow."""
+    events: list[Row] = []
+    scale = 65536.0
+    for step in range(steps):
+        events.append((step * 10 + 4, step, "scale", None, 3, scale, None))
+        events.append((step * 10 + 8, step, "optimizer_step", 1, 3, None, '{"skipped": true}' if step in overflows else None))
+        scale /= 2 if step in overflows else 1
+    return {"event": events}
+
+
+def test_log_of_a_scaler(tmp_path: Path) -> None:
+    build_run(tmp_path / RUNS / "first", [2.3, math.nan, 1.9], rows=scaled_rows({0, 1}, 3))
+    shown = trueline("show", "first", "--scaler", "--json", "log.json", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    table = [line.split() for line in shown.stdout.partition("Gradient scaler")[2].splitlines()]
+    assert ["0", "2.3", "left", "out", "65,536"] in table
+    assert ["1", "NaN", "left", "out", "32,768"] in table
+    assert ["2", "1.9", "16,384"] in table
+    assert "2 steps of 3 left out" in shown.stdout
+    document = json.loads((tmp_path / "log.json").read_text())
+    assert (document["schema"], document["overflows"]) == ("trueline.scaler/1", 2)
+    assert document["steps"][1:] == [
+        {"step": 1, "loss": None, "overflow": True, "scale": 32768.0},
+        {"step": 2, "loss": 1.9, "overflow": False, "scale": 16384.0},
+    ]
+
+
+def test_quiet_steps_of_a_long_log_share_a_line(tmp_path: Path) -> None:
+    build_run(tmp_path / RUNS / "first", [1.0] * 200, rows=scaled_rows({120}, 200))
+    shown = trueline("show", "first", "--scaler", cwd=tmp_path).stdout.partition("Gradient scaler")[2]
+    table = [line.split()[0] for line in shown.splitlines() if line.split()]
+    assert table[2:5] == ["0–119", "120", "121–199"]
+    document = json.loads(trueline("show", "first", "--scaler", "--json", "-", cwd=tmp_path).stdout)
+    assert len(document["steps"]) == 200
+
+
+def test_no_scaler_and_no_log_to_write(tmp_path: Path) -> None:
+    build_run(tmp_path / RUNS / "first", [2.3])
+    assert "No loss was scaled" in trueline("show", "first", "--scaler", cwd=tmp_path).stdout
+    refused = trueline("show", "first", "--json", "log.json", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--scaler --json FILE" in refused.stderr

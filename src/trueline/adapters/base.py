@@ -20,7 +20,7 @@ from trueline.record import Recorder
 from trueline.record.patches import Patches
 
 # The package whose import brings an adapter in, and the adapter's package.
-FRAMEWORKS = {"torch": "trueline.adapters.pytorch"}
+FRAMEWORKS = {"torch": "trueline.adapters.pytorch", "mindspore": "trueline.adapters.mindspore"}
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -23,8 +23,9 @@ _MOST_HOPS = 8
 def where_made(run: Run, location: Location | None, *, inside: bool = True) -> Location | None:
     """From the line that builds a loader or calls a model to the line that makes its inputs (or, not `inside`, that builds their
     dataset); the given line where the text does not tell, or has changed since the run."""
-    if location is None:
-        return None
+    # A pipeline's own preparation is the line that one would change.
+    if location is None or ".map(" in (location.source or ""):
+        return location
     tree = text_of_file(run, location)
     if tree is None:
         return location

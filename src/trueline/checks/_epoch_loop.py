@@ -12,6 +12,7 @@ from trueline.model import Location
 from trueline.store import Run
 
 # How loops of libraries are told their number of epochs.
+_LIBRARY_CALL = re.compile(r"\bmodel\w*\.(train|fit)\(\s*(\d|[A-Za-z_.]*(epoch|num)|[A-Z])", re.IGNORECASE)
 _LIBRARY_ARGUMENT = re.compile(r"\b(max_epochs|num_train_epochs)\s*=")
 
 
@@ -20,10 +21,14 @@ def epoch_loop(run: Run) -> Location | None:
     lines = Counter(
         trained.call.location for calls in CallRoles(run).training.values() for trained in calls if trained.call.location
     )
-    for location, _ in lines.most_common(1):
+    # The model may be called in a function that somebody else calls, as gradient functions do: then the optimizer's line tells.
+    stepped = Counter(event.location for event in run.events_of("optimizer_step") if event.location)
+    for location, _ in lines.most_common(1) + stepped.most_common(1):
         text = _source(run, location)
         if text is None:
             continue
+        if _LIBRARY_CALL.search(location.source or ""):
+            return location
         loop = _loop_around(text, location)
         if loop is not None:
             return Location(location.file, loop, source=text.splitlines()[loop - 1].strip())

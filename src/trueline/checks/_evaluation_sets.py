@@ -160,7 +160,7 @@ class EvaluationSets:
         for number, epochs in of_loaders.items():
             loader = self.run.loaders[number]
             passes = [self._pass(list(calls.values()), history) for calls in epochs.values()]
-            found.append(EvaluationSet(root, loader, loader.built or passes[0].location, passes, training))
+            found.append(EvaluationSet(root, loader, loader.last_line or passes[0].location, passes, training))
         for location, looks in by_hand.items():
             found.append(EvaluationSet(root, None, location, [self._pass(calls, history) for calls in looks], training))
         return found

@@ -52,6 +52,21 @@ def _is_bookkeeping(op: Op) -> bool:
     return op.module is None and plain(op.name) in _EXPLICIT
 
 
+def reaches_loss(trace: Trace, parameter: Parameter) -> bool:
+    """Whether a way that gradients can come back along leads from a parameter to the loss."""
+    roots = {op.seq for op in trace.backward_roots}
+    waiting = [op for op in trace.users_of_parameter.get(parameter.id, []) if needs_gradient(op)]
+    seen: set[int] = set()
+    while waiting:
+        op = waiting.pop()
+        if op.seq in roots:
+            return True
+        if op.seq not in seen:
+            seen.add(op.seq)
+            waiting.extend(later for later in trace.consumers.get(op.seq, []) if needs_gradient(later))
+    return False
+
+
 def find_flat_operation(trace: Trace, parameter: Parameter) -> Op | None:
     """An operation of zero derivative between a parameter and the loss, inside of a module."""
     reached = trace.descendants(trace.users_of_parameter.get(parameter.id, [])) & trace.loss_ancestors
@@ -67,6 +82,8 @@ def _described(trace: Trace, op: Op) -> Cut:
     if name in _EXPLICIT:
         where = line_of(trace.run, op)
         text = f".{name}" + ("()" if name == "detach" else "")
+        if where is not None and "stop_gradient" in (where.source or ""):
+            text = "stop_gradient"
         return Cut(f"by {text} at {where}", f"Remove {text} at {where}.", where, _module_name(trace, op), 0.97)
     if is_in(op, COPIES_VALUES | LEAVES_FRAMEWORK):
         where = line_of(trace.run, op)
@@ -143,7 +160,9 @@ def _cut_between_roots(trace: Trace, parameter: Parameter) -> Cut | None:
             where = source.location
             return Cut(
                 f"because `{module.name}` is called with gradients switched off at {where}",
-                f"Take the call at {where} out of torch.no_grad() in training.",
+                f"Take the call at {where} out of torch.no_grad() in training."
+                if run.framework != "mindspore"
+                else f"Move the call at {where} into the function that is differentiated (value_and_grad).",
                 None if where is None else where.of_module(module.name),
                 module.name,
                 0.95,

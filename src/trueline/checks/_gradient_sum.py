@@ -10,7 +10,7 @@ from trueline.model import Event, Evidence
 from trueline.store import Run
 
 # Updates of these grow with the gradient; adaptive optimizers divide its scale out again.
-_PROPORTIONAL = {"SGD", "ASGD", "Rprop"}
+_PROPORTIONAL = {"SGD", "ASGD", "Rprop", "Momentum"}
 _SAME = 1e-3
 _FEWEST_STEPS = 2
 

@@ -137,9 +137,9 @@ class ModelInputs:
         return None if call.batch is None else self.roles.batches.get(call.batch)
 
     def source_line(self, call: RootCall) -> Location | None:
-        """The line to show for what a call was fed with: where its loader was built, else the call itself."""
+        """The line to show for what a call was fed with: where its data is prepared, its loader built, or the call."""
         loader = self.roles.loader_of(call)
-        built = self.run.loaders[loader].built if loader in self.run.loaders else None
+        built = self.run.loaders[loader].line_of("Map") if loader in self.run.loaders else None
         return built or call.location
 
     def fields(self, calls: Iterable[RootCall]) -> dict[tuple[int, str], list[tuple[RootCall, FieldStat]]]:

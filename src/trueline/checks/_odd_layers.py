@@ -14,6 +14,7 @@ from trueline.store import Run
 
 KEEPS_LITTLE = 0.9
 DROPS_MOST = 0.8
+DROPS_HALF = 0.5
 LARGE_EPS = 0.1
 SUSPICIOUS_EPS = 0.01
 NORMALISED = 0.5
@@ -61,6 +62,8 @@ def batch_norm_momentum(run: Run) -> list[Oddity]:
     if not found:
         return []
     module, value = found[0]
+    if "given_momentum" in module.settings:
+        return [_old_statistics_momentum(found)]
     evaluations = sum(call.batch_norm > 0 and call.batch_norm_batch == 0 for call in run.root_calls)
     return [
         Oddity(
@@ -81,13 +84,37 @@ def batch_norm_momentum(run: Run) -> list[Oddity]:
     ]
 
 
+def _old_statistics_momentum(found: list[tuple[Module, float]]) -> Oddity:
+    """The other convention: a momentum that is the weight of the old statistics."""
+    module, value = found[0]
+    given = module.settings["given_momentum"]
+    return Oddity(
+        f"{_names(found)}: BatchNorm momentum {given:g} makes the last batch {value:.1%} of the running statistics that "
+        f"evaluation uses; in MindSpore momentum is the weight of the old statistics ({given:g} in PyTorch's convention is {value:g} here).",
+        0.9,
+        [
+            Evidence(
+                f"{module.name} ({module.type}): running = {given:g} · running + {value:g} · batch; the batch before the last "
+                f"counts {value * given:.2g}.",
+                {"momentum": given, "modules": [one.name for one, _ in found[:20]]},
+                location=_built(module),
+            )
+        ],
+        _built(module),
+        f"Give {value:g} instead of {given:g} (or leave out the argument: the default is 0.9).",
+    )
+
+
 def dropped_shares(run: Run) -> list[Oddity]:
     trace = Trace(run)
     layers = _with_setting(run, "p", DROPS_MOST, ["dropout"])
     layers += _with_setting(run, "dropout", DROPS_MOST, ["recurrent", "attention"])
     layers = [(module, value) for module, value in layers if not _takes_the_input(trace, module.id)]
+    kept = [(module, value) for module, value in _with_setting(run, "p", DROPS_HALF, ["dropout"]) if _is_keep_prob(module, value)]
     found = []
-    if layers:
+    if kept:
+        found.append(_keep_prob_oddity(kept))
+    elif layers:
         module, value = layers[0]
         found.append(_dropout_oddity(_names(layers), value, _built(module), [one.name for one, _ in layers[:20]]))
     for op in trace.ops.values():
@@ -100,6 +127,35 @@ def dropped_shares(run: Run) -> list[Oddity]:
             found.append(_dropout_oddity("dropout", value, line_of(run, op), [owner.name if owner is not None else "script"]))
             break
     return found
+
+
+def _is_keep_prob(module: Module, value: float) -> bool:
+    """Whether a dropout layer was given a small share to keep, as its first argument and without a name: the share to drop where
+    the script comes from."""
+    written = (module.built.source or "") if module.built is not None else ""
+    return module.settings.get("given") == "keep_prob" and value > DROPS_HALF and "keep_prob" not in written
+
+
+def _keep_prob_oddity(kept: list[tuple[Module, float]]) -> Oddity:
+    module, value = kept[0]
+    given = 1 - value
+    return Oddity(
+        f"{_names(kept)}: the first argument of MindSpore's Dropout is keep_prob, the share of units that is kept: "
+        f"Dropout({given:g}) drops {value:.0%} of them in training.",
+        0.9 if value >= DROPS_MOST else 0.8,
+        [
+            Evidence(
+                f"With keep_prob = {given:g} each unit is zero in {value:.0%} of the training passes and {1 / given:.3g} times "
+                "as large in the others."
+                if given > 0
+                else "With keep_prob = 0 every unit is zero in training.",
+                {"keep_prob": given, "p": value, "modules": [one.name for one, _ in kept[:20]]},
+                location=_built(module),
+            )
+        ],
+        _built(module),
+        f"Give the share to drop by name: Dropout(p={given:g}).",
+    )
 
 
 def _takes_the_input(trace: Trace, module: int) -> bool:

@@ -11,9 +11,10 @@ from trueline.store import Run
 HALF = 0.5
 LONG_MEMORY = 0.98
 SHRINKS = 0.1
-ADAMS = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "SparseAdam"})
+ADAMS = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "SparseAdam", "AdamWeightDecay", "LazyAdam", "AdaMax"})
+MOMENTUMS = frozenset({"SGD", "RMSprop", "Momentum", "RMSProp"})
 # Their weight decay is added to the gradient, unless they are told to keep it apart.
-COUPLED = frozenset({"SGD", "Adam", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax", "ASGD", "Adadelta", "Rprop"})
+COUPLED = frozenset("SGD Adam RMSprop Adagrad NAdam RAdam Adamax ASGD Adadelta Rprop Momentum RMSProp LazyAdam AdaMax".split())
 
 
 def optimizer_settings(run: Run) -> list[Oddity]:
@@ -37,7 +38,7 @@ def _number(settings: dict[str, Any], name: str) -> float:
 def _of_group(optimizer: Optimizer, settings: dict[str, Any]) -> list[Oddity]:
     found = []
     momentum, dampening = _number(settings, "momentum"), _number(settings, "dampening")
-    if optimizer.type in ("SGD", "RMSprop") and momentum >= 1:
+    if optimizer.type in MOMENTUMS and momentum >= 1:
         found.append(
             _oddity(
                 optimizer, "momentum", momentum, 0.9,
@@ -77,7 +78,7 @@ def _betas(optimizer: Optimizer, betas: Any) -> list[Oddity]:
 def _decay(optimizer: Optimizer, settings: dict[str, Any]) -> list[Oddity]:
     decay, rate = _number(settings, "weight_decay"), _number(settings, "lr")
     coupled = optimizer.type in COUPLED and not settings.get("decoupled_weight_decay")
-    shrinks = rate * decay if optimizer.type in ("SGD", "AdamW") or not coupled else 0.0
+    shrinks = rate * decay if optimizer.type in ("SGD", "Momentum", "AdamW") or not coupled else 0.0
     if not (coupled and decay >= HALF) and shrinks < SHRINKS:
         return []
     effect = (

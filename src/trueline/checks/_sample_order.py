@@ -129,7 +129,8 @@ def _source_of_loader(run: Run, used: list[tuple[Batch, RootCall]]) -> Source:
     for batch, _ in used:
         epochs[batch.loader, batch.epoch].append(batch)
     loader = run.loaders[used[0][0].loader or 0]
-    return Source(loader, loader.built or used[0][1].location, [Epoch(batches) for batches in epochs.values()], returns=True)
+    where = loader.line_of("Shuffle") or used[0][1].location
+    return Source(loader, where, [Epoch(batches) for batches in epochs.values()], returns=True)
 
 
 def _source_of_root(used: list[tuple[Batch, RootCall]]) -> Source:

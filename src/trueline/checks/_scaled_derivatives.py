@@ -87,6 +87,10 @@ class ScaledDerivatives:
         """By number: the multiplications inside of `scaler.scale`, which come right before their event, with the scale."""
         found: dict[int, float | None] = {}
         for event in self.scalings:
+            product = self.trace.producer(event.detail.get("product"))
+            if product is not None:
+                found[product.seq] = event.value
+                continue
             number = event.seq - 1
             while number in self.trace.ops:
                 op = self.trace.ops[number]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from itertools import pairwise
 
@@ -14,7 +15,8 @@ from trueline.store import Run
 
 class Schedule(msgspec.Struct, frozen=True):
     """The scheduler of one class on one optimizer. `rates` are the learning rates after its steps, the one at its start first;
-    `epoch` is how many optimizer steps a pass over the training data takes (None: not known)."""
+    `epoch` is how many optimizer steps a pass over the training data takes (None: not known). `given`: the optimizer goes through
+    it by itself, one rate per step; nobody steps it."""
 
     optimizer: int
     type: str
@@ -22,9 +24,12 @@ class Schedule(msgspec.Struct, frozen=True):
     rates: list[float]
     optimizer_steps: list[Event]
     epoch: float | None
+    given: Event | None = None
 
     @property
     def line(self) -> Location | None:
+        if self.given is not None:
+            return self.given.location
         return Counter(event.location for event in self.steps).most_common(1)[0][0]
 
     @property
@@ -68,13 +73,28 @@ def schedules_of(run: Run) -> list[Schedule]:
     epoch = steps_per_epoch(run)
     found = []
     for (optimizer, kind), events in grouped.items():
+        stepped = [event for event in run.events_of("optimizer_step") if event.subject == optimizer]
+        if events[0].detail.get("by_optimizer"):
+            if stepped:
+                found.append(Schedule(optimizer, kind, stepped, _rates_at(run, stepped), stepped, epoch, events[0]))
+            continue
         steps = [event for event in events if not event.detail.get("initial")]
         if not steps:
             continue
-        stepped = [event for event in run.events_of("optimizer_step") if event.subject == optimizer]
         rates = [event.value for event in events if event.value is not None]
         found.append(Schedule(optimizer, kind, steps, rates, stepped, epoch))
     return found
+
+
+def _rates_at(run: Run, stepped: list[Event]) -> list[float]:
+    """The rate of an optimizer's first group at each of its steps: recorded when it changes."""
+    known = [
+        (one.step, float(one.value))
+        for one in run.hyperparameters
+        if one.optimizer == stepped[0].subject and one.group == 0 and one.name == "lr" and isinstance(one.value, int | float)
+    ]
+    places = [bisect_right(known, event.step, key=lambda one: one[0]) - 1 for event in stepped]
+    return [known[place][1] for place in places if place >= 0]
 
 
 def steps_per_epoch(run: Run) -> float | None:

@@ -118,10 +118,10 @@ def _cost_of_guess(call: LossCall, targets: dict[str, list[Batch]]) -> float | N
     plain = call.settings.get("weight") is None and not call.settings.get("label_smoothing")
     values = [value for kind in ("class", "value") for batch in targets.get(kind, []) for value in batch.targets or ()]
     if call.kind in _CLASSES:
+        if single and plain and values:
+            return _entropy(values)
         given = call.input.get("shape") or []
-        if len(given) < 2:
-            return None
-        return _entropy(values) if single and plain and values else math.log(given[1])
+        return math.log(given[1]) if len(given) > 1 else None
     if call.kind in _TWO_CLASSES:
         plain = plain and call.settings.get("pos_weight") is None
         binary = single and plain and values and set(values) <= {0.0, 1.0}

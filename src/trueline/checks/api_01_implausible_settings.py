@@ -20,6 +20,10 @@ Each rule is a fact of the documented formula. What is merely unusual stays quie
 - *Norm eps* of 0.1 or more, added to a variance that is about 1; from 0.01 on when the layer's first output shows it (standard
   deviation below 0.5 where it must be about 1). Left alone where several models are trained against each other: a well-known
   family of GAN scripts has it.
+- In MindSpore momentum is the weight of the *old* statistics (0.1 there keeps a tenth of them), and the first argument of Dropout
+  is the share that is *kept*: given without a name, less than a half is taken for the other framework's.
+- *Convolutions* of a MindSpore network that are all left at their defaults: padded and without bias, which PyTorch's are not,
+  and with no normalisation in the network that has a bias of its own. Other defaults that differ are told as evidence.
 - *LeakyReLU slope* of 1 or more: at 1 the function is the identity.
 - *Label smoothing* of 0.5 or more: the label itself then has less weight than the smoothing.
 - *Softmax over the first axis* of two or more samples, inside a model: the samples of a batch share one budget of weight.
@@ -40,10 +44,11 @@ Translate the setting into this framework's convention, or leave its default in 
 
 from __future__ import annotations
 
+from trueline.checks._framework_defaults import convolutions_at_defaults, other_defaults
 from trueline.checks._odd_layers import Oddity, batch_norm_momentum, dropped_shares, leaky_slopes, norm_eps, softmax_over_samples
 from trueline.checks._odd_optimizers import label_smoothing, optimizer_settings
 from trueline.checks.base import Item
-from trueline.model import Finding
+from trueline.model import Evidence, Finding
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
@@ -56,6 +61,7 @@ def conclude(run: Run) -> Finding:
         return ITEM.not_applicable("The run has no backward pass: nothing was trained.")
     rules = (
         batch_norm_momentum, dropped_shares, norm_eps, softmax_over_samples, leaky_slopes, label_smoothing, optimizer_settings,
+        convolutions_at_defaults,
     )  # fmt: skip
     odd: list[Oddity] = [found for rule in rules for found in rule(run)]
     looked_at = f"{sum(bool(module.settings) for module in run.modules.values())} modules and {len(run.optimizers)} optimizers"
@@ -64,7 +70,16 @@ def conclude(run: Run) -> Finding:
         "from 0.1, a slope from 1, label smoothing from 0.5, swapped betas, a momentum from 1 and a weight decay from 0.5."
     )
     if not odd:
-        return ITEM.no_problem(f"The settings of {looked_at} are plausible in this framework.", limits=limits, confidence=0.8)
+        unseen = "operations" in run.unseen
+        if unseen:
+            limits += " What runs inside of compiled graphs without being a layer (functional dropout, softmax) was not seen."
+        differing = other_defaults(run)
+        return ITEM.no_problem(
+            f"The settings of {looked_at} are plausible in this framework.",
+            limits=limits,
+            evidence=[Evidence(f"Left at defaults that differ from PyTorch's: {differing}.")] if differing else [],
+            confidence=0.7 if unseen else 0.8,
+        )
     worst = max(odd, key=lambda one: one.confidence)
     return ITEM.problem(
         worst.summary,

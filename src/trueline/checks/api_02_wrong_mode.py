@@ -62,6 +62,11 @@ def conclude(run: Run) -> Finding:
         return item.not_checked("no call of a model was recorded.")
     functional = run.events_of("functional_dropout")
     sensitive = {roles.family(call) for call in roles.calls if call.dropout or call.batch_norm}
+    if not sensitive and not functional and "dropout" in run.unseen:
+        return item.not_checked(
+            "no dropout or BatchNorm layer was seen, and functional dropout inside of compiled graphs cannot be. "
+            "Record the script in PyNative mode with: trueline run --pynative SCRIPT"
+        )
     if not sensitive and not functional:
         return item.not_applicable("No model of this run has dropout or BatchNorm: the mode changes nothing.")
     findings = [_dropout_that_ignores_the_mode(roles, functional)]
@@ -86,6 +91,8 @@ def _nothing_found(roles: CallRoles, sensitive: set[int]) -> Finding:
     limits = "One evaluation call in training mode, or two training steps in evaluation mode, would have been seen."
     if not evaluated:
         limits = "No evaluation was seen in this run: only the mode of the training steps could be judged."
+    if "dropout" in roles.run.unseen:
+        limits += " Functional dropout inside of compiled graphs was not seen."
     return item.no_problem(
         f"All {len(trained)} training calls and {evaluated} evaluation calls were made in the right mode.{notes}",
         limits=limits,

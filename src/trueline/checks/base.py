@@ -6,7 +6,8 @@ A check file is named after its id and its fault (`dp_03_not_shuffled.py`) and h
   that is the title;
 - `conclude(run) -> Finding`, which reads a recorded run and never imports a framework;
 - optionally `CONSEQUENCES`, the ids of items that fire as a consequence when this one is the cause, and `RANK`, how close
-  to the root of things the fault is (lower comes first among otherwise equal findings; 50 unless given).
+  to the root of things the fault is (lower comes first among otherwise equal findings; 50 unless given);
+- optionally `NEEDS`, what must have been seen for the item to pass (see Run.unseen).
 
 Use `Item` to make findings: it knows the id and the title.
 """
@@ -39,6 +40,7 @@ class Check(msgspec.Struct, frozen=True):
     conclude: Callable[[Run], Finding]
     consequences: tuple[str, ...]
     rank: int
+    needs: frozenset[str] = frozenset()
 
 
 class Item:
@@ -104,4 +106,5 @@ def _check_of(module: ModuleType) -> Check:
         module.conclude,
         tuple(getattr(module, "CONSEQUENCES", ())),
         getattr(module, "RANK", 50),
+        frozenset(getattr(module, "NEEDS", ())),
     )

@@ -72,6 +72,12 @@ def conclude(run: Run) -> Finding:
     for found in (_copied_onto_itself(run), _copies_that_stay(history), _lost_ties(history)):
         if found is not None:
             return found
+    repeated = [module for module in run.modules.values() if module.same_as is not None and _matrices(run, module)]
+    if repeated and "operations" in run.unseen and not trace.ops:
+        return ITEM.not_checked(
+            f"{listed(module.name for module in repeated)}: one object stands at several places, and how it is used inside of "
+            "compiled graphs cannot be seen. Record the script in PyNative mode with: trueline run --pynative SCRIPT"
+        )
     tied = [parameter for parameter in run.parameters.values() if parameter.same_as is not None and not parameter.buffer]
     summary = f"The {len(history.weights)} parameters are separate, and their contents differ."
     if tied:
@@ -175,9 +181,16 @@ def _how_used(trace: Trace, first: Module, others: list[Module], weight: Paramet
         if leaf and len(ops) > len(others) and len({tuple(op.inputs) for op in ops}) == 1 and "t" not in ops[0].inputs:
             return f"in one forward pass {len(ops)} uses of it take the same input and give the same result"
     parent = parent_of(trace.run, first.id)
-    in_sequence = parent is not None and trace.run.modules[parent].type == "Sequential"
+    in_sequence = parent is not None and trace.run.modules[parent].type in ("Sequential", "SequentialCell")
     beside = all(other.path.rpartition(".")[0] == first.path.rpartition(".")[0] for other in others)
-    return "a Sequential applies it again and again" if numbered and in_sequence and beside and not trace.ops else None
+    if not numbered or not beside or trace.ops:
+        return None
+    if in_sequence:
+        return "a Sequential applies it again and again"
+    holder = None if parent is None else trace.run.modules[parent]
+    if holder is not None and holder.built is not None and repeated_list_line(trace.run, holder.built) is not None:
+        return "the list that holds it was made by repeating it"
+    return None
 
 
 def _shared_finding(run: Run, first: Module, others: list[Module], how: str) -> Finding:

@@ -36,6 +36,8 @@ from the parameters that are trainable.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from trueline.checks._dataflow import Trace, line_of, plain
 from trueline.checks._frozen_layers import frozen_at_random, moving_while_frozen
 from trueline.checks._gradient_cuts import Cut, find_cut, find_flat_operation
@@ -45,6 +47,7 @@ from trueline.model import Evidence, Finding, Parameter
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
+NEEDS = ("freezing", "operations")
 RANK = 25
 CONSEQUENCES = ("tr.05", "hp.01", "hp.02")
 ENOUGH_SAMPLES = 3
@@ -89,13 +92,24 @@ def _cut_parameters(history: ParameterHistory, trace: Trace) -> list[tuple[Param
             and set(history.gradients(parameter)) == {"none"}
             and all(place.without_gradient == place.steps for place in places)
             and any(place.steps for place in places)
-            and history.never_moved(parameter)
+            and (history.never_moved(parameter) or _only_decays(history, parameter))
             and parameter.loaded is None
         ):
             cut = find_cut(trace, parameter)
             if cut is not None:
                 found.append((parameter, cut))
     return found
+
+
+def _only_decays(history: ParameterHistory, parameter: Parameter) -> bool:
+    """Whether what moves a parameter without gradient is weight decay, as of optimizers that are handed zeros for it: it shrinks
+    from step to step."""
+    groups = {(place.optimizer, place.group) for place in history.held.get(parameter.id, [])}
+    decays = any(
+        (one.optimizer, one.group) in groups and one.name == "weight_decay" and one.value for one in history.run.hyperparameters
+    )
+    sizes = [stat.l2 for stat in history.run.stats("parameter", parameter.id) if stat.l2 is not None]
+    return decays and all(after <= before for before, after in pairwise(sizes))
 
 
 def _cut_finding(history: ParameterHistory, found: list[tuple[Parameter, Cut]], limits: str) -> Finding:
@@ -106,7 +120,7 @@ def _cut_finding(history: ParameterHistory, found: list[tuple[Parameter, Cut]], 
     evidence = [
         Evidence(
             f"{len(here)} trainable parameters held by an optimizer had no gradient at any of {history.optimizer_steps} "
-            "steps and never changed.",
+            f"steps and {'never changed' if history.never_moved(here[0]) else 'only decayed'}.",
             {"parameters": [parameter.name for parameter in here[:20]], "count": len(here), "sampled_steps": sampled},
         ),
         Evidence(f"Their values reach the loss, and the gradient is cut {cut.how}.", {}, 0, cut.location),

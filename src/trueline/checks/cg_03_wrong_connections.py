@@ -51,6 +51,7 @@ from trueline.model import Evidence, Finding
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
+NEEDS = ("operations",)
 RANK = 18
 CONSEQUENCES = ("cg.02", "tr.05", "hp.01", "hp.02")
 

@@ -51,6 +51,7 @@ from trueline.model import Finding, LossCall
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
+NEEDS = ("operations", "losses")
 RANK = 20
 CONSEQUENCES = ("cg.02", "tr.05", "hp.01", "hp.02")
 OF_A_RUN: tuple[Callable[[Trace], patterns.Fault | None], ...] = (

@@ -50,6 +50,7 @@ from trueline.model import Evidence, Finding, Location, Op
 from trueline.store import Run
 
 item = Item(__name__, __doc__)
+NEEDS = ("operations",)
 
 CONSEQUENCES = ("hp.01", "hp.02", "hp.03", "tr.05", "mp.01", "mp.02")
 RANK = 42

@@ -72,9 +72,11 @@ _STAY_IN_PLACE = 0.9
 _MOST_CATEGORIES = 20
 _KNOWN_SAMPLERS = {
     "SequentialSampler", "RandomSampler", "WeightedRandomSampler", "SubsetRandomSampler", "DistributedSampler",
-    "_InfiniteConstantSampler",
+    "_InfiniteConstantSampler", "ShuffleDataset",
 }  # fmt: skip
 _STREAM = "_InfiniteConstantSampler"
+# A shuffle through a buffer, whatever the order of the source.
+_BUFFER = "ShuffleDataset"
 _PREFERENCE = (Conclusion.PROBLEM_FOUND, Conclusion.NO_PROBLEM, Conclusion.NOT_CHECKED, Conclusion.NOT_APPLICABLE)
 
 
@@ -224,6 +226,8 @@ def _judge_same_order(run: Run, source: Source, epochs: list[Epoch], same: Evide
     sampler = _own_sampler(source)
     if sampler is not None:
         return item.not_applicable(f"{sampler} gives the same order in every epoch: an order made on purpose.", evidence=[same])
+    if run.framework == "mindspore" and source.loader is not None and source.loader.sampler in ("RandomSampler", _BUFFER):
+        return _shuffled_once(source, epochs, same)
     if source.target_kind == "class" and not _may_be_a_series(source, epochs):
         return _problem_same_order(run, source, same, 0.85)
     if _depends_on_neighbours(source, epochs[0]):
@@ -236,6 +240,22 @@ def _judge_same_order(run: Run, source: Source, epochs: list[Epoch], same: Evide
     if source.loader is None or source.loader.sampler != "SequentialSampler":
         return item.not_checked("the order is the same in every epoch, but no sequential loader shows that nobody chose it.")
     return _problem_same_order(run, source, same, 0.7)
+
+
+def _shuffled_once(source: Source, epochs: list[Epoch], same: Evidence) -> Finding:
+    """A shuffle whose result is the same in every epoch: how MindSpore behaves when a seed is set and each epoch makes a new
+    iterator. The order is still a random one."""
+    labels = epochs[0].labels if source.target_kind == "class" else None
+    test = None if labels is None else label_order(labels, epochs[0].sizes)
+    return item.no_problem(
+        f"The samples are shuffled, but in the same order in all {len(epochs)} epochs: with a seed set, each new iterator of a "
+        "dataset starts from it again.",
+        evidence=[same, *_evidence_of_loader(source)],
+        limits=(_limits_of(test) if test else "No class labels known.")
+        + " For a new order in every epoch make one iterator for all of them, before the loop: "
+        "`batches = data.create_tuple_iterator(num_epochs=EPOCHS)`.",
+        confidence=0.6,
+    )
 
 
 def _depends_on_neighbours(source: Source, epoch: Epoch) -> bool:
@@ -274,6 +294,13 @@ def _seed_of_every_epoch(run: Run, source: Source) -> Event | None:
 def _fix(run: Run, source: Source, *, same_order: bool) -> str:
     if source.loader is None:
         return "Draw a new order at the start of each epoch, `order = torch.randperm(len(x))`, and take `x[order[i:i + size]]`."
+    if run.framework == "mindspore":
+        buffer = source.loader.settings.get("shuffle_buffer")
+        if buffer is not None:
+            return f"Give `shuffle` a buffer as large as the data set, before `batch`: {buffer} samples are too few."
+        return (
+            "Give the dataset `shuffle=True`, or call `data.shuffle(buffer_size=…)` with the size of the data set before `batch`."
+        )
     if source.loader.sampler == "DistributedSampler":
         return "Call `sampler.set_epoch(epoch)` at the start of each epoch (and keep `shuffle=True` in the sampler)."
     if source.loader.sampler == _STREAM:
@@ -288,7 +315,7 @@ def _fix(run: Run, source: Source, *, same_order: bool) -> str:
 
 def _barely_moved(source: Source, epochs: list[Epoch]) -> Finding | None:
     """Samples that stay near their place from epoch to epoch, in a stream or in hand-made batches with class labels."""
-    by_hand = source.loader is None or source.loader.sampler == _STREAM
+    by_hand = source.loader is None or source.loader.sampler in (_STREAM, _BUFFER)
     if not by_hand or source.target_kind != "class" or len(epochs) < 2 or _may_be_a_series(source, epochs):
         return None
     moves = [displacement(before.samples, after.samples) for before, after in pairwise(epochs)]

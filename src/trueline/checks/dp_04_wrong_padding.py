@@ -48,6 +48,7 @@ from trueline.model import Evidence, Finding
 from trueline.store import Run
 
 item = Item(__name__, __doc__)
+NEEDS = ("operations",)
 
 CONSEQUENCES = ("ds.02", "hp.01", "hp.02", "ds.03", "tr.05")
 RANK = 33

@@ -66,6 +66,7 @@ from trueline.model import Evidence, Finding, Location
 from trueline.store import Run
 
 item = Item(__name__, __doc__)
+NEEDS = ("scores",)
 
 CONSEQUENCES = ("hp.01", "hp.02", "hp.03")
 RANK = 45

@@ -210,7 +210,7 @@ def _steps_beyond_weights(run: Run, curve: Curve, broken: int) -> bool:
     wanted = {parameter.id for parameter in weight_matrices(run, curve.optimizer)}
     sizes = [stat.l2 or 0.0 for stat in run.stats("parameter") if stat.step == -1 and stat.subject in wanted]
     known = rates(run, curve.optimizer)
-    if kind != "SGD" or not known or not any(sizes):
+    if kind not in ("SGD", "Momentum") or not known or not any(sizes):
         return False
     steps = curve.steps[max(0, broken - _BLOCK) : broken]
     ways = [(rate_at(known, step.id) or 0.0) * (step.grad_norm or 0.0) for step in steps]

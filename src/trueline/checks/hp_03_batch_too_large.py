@@ -134,7 +134,7 @@ def _conclude_large(run: Run, curve: Curve, source: Source, size: float, per_epo
             ),
         ],
         fix="Take batches of 32 to 256 samples, or raise the learning rate in proportion to the batch size, with a warm-up.",
-        location=source.location,
+        location=source.location if source.loader is None else source.loader.line_of("Batch"),
         limits=f"Seen: a batch above {_MORE_THAN_NOISE:g} times the noise scale while the loss is above {_LITTLE_LEARNED:.0%} of "
         "a constant guess's and still falling.",
     )

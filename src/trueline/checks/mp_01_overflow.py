@@ -75,6 +75,8 @@ def conclude(run: Run) -> Finding:
     if not known:
         return ITEM.not_checked("neither a loss value nor a gradient norm is known for any step.")
     found = first_nonfinite(run)
+    if found is None and "layers" in run.unseen:
+        return _finite_from_outside(run, len(known))
     if found is None:
         skipped = sum(bool(event.detail.get("skipped")) for event in run.events_of("optimizer_step"))
         guarded = f" A gradient scaler left out {skipped} steps, as scalers do." if skipped else ""
@@ -92,6 +94,26 @@ def conclude(run: Run) -> Finding:
         location=found.location,
         fix=_fix(run, found),
         limits="Any loss or gradient norm that is not finite is seen, whatever its step; the operation is the likeliest one.",
+    )
+
+
+def _finite_from_outside(run: Run, steps: int) -> Finding:
+    """Compiled steps show their loss and what became of the weights."""
+    spoilt = [stat for stat in run.stats("parameter") if stat.nan or stat.inf]
+    if spoilt:
+        parameter = run.parameters[spoilt[0].subject]
+        return ITEM.problem(
+            f"{parameter.name} was NaN or infinite at step {spoilt[0].step}, while the loss was finite at all {steps} steps.",
+            confidence=0.9,
+            evidence=[Evidence(f"{len(spoilt)} looks at weights found NaN or infinite values.", {}, spoilt[0].step)],
+            fix="Record the script in PyNative mode to see where it comes from: trueline run --pynative SCRIPT",
+            limits="Weights are looked at on sampled steps.",
+        )
+    return ITEM.no_problem(
+        f"The loss was finite at all {steps} steps, and so were the weights whenever they were looked at.",
+        limits="A single NaN or infinite loss, or one in the weights that stayed, would have been seen. Gradients of compiled "
+        "steps that were left out, or that changed no weight, were not.",
+        confidence=0.85,
     )
 
 

@@ -66,7 +66,11 @@ def conclude(run: Run) -> Finding:
         return ITEM.not_applicable("No loss was scaled and no gradient in float16 was seen: there is no scale to set.")
     if len(run.steps) < _FEWEST_STEPS:
         return ITEM.not_checked(f"{len(run.steps)} steps were recorded, and {_FEWEST_STEPS} are needed.")
-    problem = (_never_unscaled(run) or _left_out(run)) if scales else _overflowing(run, half) or _without_scaling(run, half)
+    problem = (
+        (_never_unscaled(run) or _left_out(run))
+        if scales
+        else _overflowing(run, half) or _vanished(run, half) or _without_scaling(run, half)
+    )
     if problem is not None:
         return problem
     skipped = sum(bool(event.detail.get("skipped")) for event in run.events_of("optimizer_step"))
@@ -88,7 +92,8 @@ def _never_unscaled(run: Run) -> Finding | None:
     for event in stepped:
         scale = next(iter(order.between("scale", start, event.seq)), None)
         restored = order.any_between("unscale", start, event.seq) or order.any_between("scaler_step", start, event.seq)
-        if scale is not None and (scale.value or 2.0) > 1 and not restored:
+        # Inside of a compiled step it is not seen where a scaler is used.
+        if scale is not None and (scale.value or 2.0) > 1 and not restored and not scale.detail.get("compiled"):
             wrong.append((scale, event))
         start = event.seq
     if len(wrong) < max(_FEWEST_STEPS, 0.9 * len(stepped)):
@@ -98,6 +103,8 @@ def _never_unscaled(run: Run) -> Finding | None:
     if norms and sum(norm > 1 for norm in norms) < len(norms) / 2:
         return None
     scale, step = wrong[0]
+    if "taken_out" in scale.detail:
+        return _not_told_to_the_optimizer(run, scale, step, len(wrong))
     return ITEM.problem(
         f"The loss is multiplied by {scale.value or 0:g} and the optimizer uses the gradients as they are, at {len(wrong)} of "
         f"{len(stepped)} steps: they are too large by this factor.",
@@ -114,6 +121,28 @@ def _never_unscaled(run: Run) -> Finding | None:
         ],
         location=step.location,
         fix=f"Replace the `step()` of {step.location} by `scaler.step(optimizer)` and `scaler.update()`.",
+        limits="A scale that is never taken out at 90 % of the steps would have been seen.",
+    )
+
+
+def _not_told_to_the_optimizer(run: Run, scale: Event, step: Event, count: int) -> Finding:
+    """A fixed scale that the optimizer has to take out, and that it was not told of."""
+    optimizer = run.optimizers[step.subject or 0]
+    return ITEM.problem(
+        f"The gradients are multiplied by {scale.value:g} and {optimizer.type} divides them by {scale.detail['taken_out']:g}, at "
+        f"{count} steps: they are too large by this factor.",
+        confidence=0.95,
+        evidence=[
+            Evidence(
+                f"The training step scales by {scale.value:g}; the optimizer built at {optimizer.built} has a loss_scale of "
+                f"{scale.detail['taken_out']:g}.",
+                {"scale": scale.value, "loss_scale": scale.detail["taken_out"], "steps": count},
+                step.step,
+                optimizer.built,
+            )
+        ],
+        location=optimizer.built or step.location,
+        fix=f"Give the optimizer `loss_scale={scale.value:g}`, the scale of the loss scale manager.",
         limits="A scale that is never taken out at 90 % of the steps would have been seen.",
     )
 
@@ -196,6 +225,35 @@ def _overflowing(run: Run, half: list[TensorStat]) -> Finding | None:
         location=backward.of_module(module.name) if backward else None,
         fix="Start with a scale of 2 ** 16 or less and halve it whenever gradients overflow, as torch.amp.GradScaler does.",
         limits="Gradients in float16 that are not finite at nine of ten sampled steps would have been seen.",
+    )
+
+
+def _vanished(run: Run, half: list[TensorStat]) -> Finding | None:
+    """Gradients in float16 of which nothing is left, in any module, at nearly every step looked at."""
+    losses = {step.id: step.loss for step in run.steps if step.loss is not None and math.isfinite(step.loss) and step.loss != 0}
+    looked_at = {stat.step for stat in half if stat.step in losses}
+    alive = {stat.step for stat in half if stat.zero_share is None or stat.zero_share < 1}
+    empty = looked_at - alive
+    if len(empty) < max(_FEWEST_STEPS, 0.9 * len(looked_at)) or (loss_factor(run) or 1.0) >= _SCALED_BY_HAND:
+        return None
+    step = min(empty)
+    backward = run.events_of("backward")[0].location
+    return ITEM.problem(
+        f"Gradients are computed in float16 without a loss scale, and all of them vanish: every one is zero at {len(empty)} of "
+        f"{len(looked_at)} steps looked at.",
+        confidence=0.85,
+        evidence=[
+            Evidence(
+                f"Step {step}: the loss is {losses[step]:.3g}, and the gradients of the outputs of all "
+                f"{len({stat.subject for stat in half})} modules in float16, whose smallest number is 6e-08, are all zero.",
+                {"steps": len(empty), "of": len(looked_at), "loss": losses[step]},
+                step,
+                backward,
+            )
+        ],
+        location=backward,
+        fix="Scale the loss (a dynamic loss scaler, starting at 2 ** 16), or compute the loss in a unit in which it is about 1.",
+        limits="Gradients in float16 that are all zero at nine of ten sampled steps would have been seen.",
     )
 
 

@@ -44,6 +44,7 @@ from trueline.model import Event, Evidence, Finding
 from trueline.store import Run
 
 item = Item(__name__, __doc__)
+NEEDS = ("order",)
 
 CONSEQUENCES = ("hp.01", "mp.02")
 RANK = 30

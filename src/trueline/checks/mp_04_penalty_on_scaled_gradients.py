@@ -40,6 +40,7 @@ from trueline.model import Evidence, Finding
 from trueline.store import Run
 
 item = Item(__name__, __doc__)
+NEEDS = ("operations",)
 
 CONSEQUENCES = ("mp.01", "mp.02", "hp.01", "tr.05")
 RANK = 29

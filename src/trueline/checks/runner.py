@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trueline.checks.base import registry
+from trueline.checks.base import Check, registry
 from trueline.model import Conclusion, Finding
 from trueline.store import Run
 
@@ -16,7 +16,7 @@ def run_checks(run: Run, progress: Callable[[str], None] | None = None) -> list[
         if progress is not None:
             progress(check.id)
         try:
-            findings.append(check.conclude(run))
+            findings.append(_unless_unseen(run, check, check.conclude(run)))
         except Exception as problem:  # noqa: BLE001 - whatever a check dies of, the other items must still be concluded
             findings.append(
                 Finding(
@@ -28,3 +28,15 @@ def run_checks(run: Run, progress: Callable[[str], None] | None = None) -> list[
                 )
             )
     return findings
+
+
+def _unless_unseen(run: Run, check: Check, finding: Finding) -> Finding:
+    """A pass, or "does not apply", is worth nothing where what the item looks at ran inside of compiled graphs."""
+    missing = sorted(check.needs & run.unseen)
+    if not missing or finding.conclusion in (Conclusion.PROBLEM_FOUND, Conclusion.ERROR):
+        return finding
+    why = (
+        f"the {' and '.join(missing)} of compiled graphs cannot be seen. "
+        "Record the script in PyNative mode with: trueline run --pynative SCRIPT"
+    )
+    return Finding(check.id, check.title, Conclusion.NOT_CHECKED, f"Not checked: {why}", limits=why)

@@ -47,6 +47,7 @@ from trueline.model import Event, Evidence, Finding, Location, Step
 from trueline.store import Run
 
 item = Item(__name__, __doc__)
+NEEDS = ("gradients",)
 
 CONSEQUENCES = ("hp.01", "tr.05", "cg.02", "tr.02", "tr.03", "mp.01", "mp.02")
 RANK = 20
@@ -68,7 +69,7 @@ def conclude(run: Run) -> Finding:
         return item.not_applicable("No optimizer step was seen in this run.")
     findings = []
     for optimizer, steps in steps_of.items():
-        findings += [_cleared_before_step(run, order, optimizer, steps), _carried_over(order, optimizer, steps)]
+        findings += [_cleared_before_step(run, order, optimizer, steps), _carried_over(run, order, optimizer, steps)]
     if len(steps_of) == 1:
         findings += [_batches_thrown_away(run, order, optimizer, steps) for optimizer, steps in steps_of.items()]
     problems = [finding for finding in findings if finding is not None]
@@ -107,7 +108,7 @@ def _nothing_found(steps_of: dict[int, list[Step]]) -> Finding:
     )
 
 
-def _carried_over(order: EventOrder, optimizer: int, steps: list[Step]) -> Finding | None:
+def _carried_over(run: Run, order: EventOrder, optimizer: int, steps: list[Step]) -> Finding | None:
     known = [step for step in steps if step.cleared is not None]
     carried = [step for step in known if not step.cleared]
     if len(carried) < _FEWEST_STEPS or len(carried) <= _MOSTLY * len(known):
@@ -127,12 +128,18 @@ def _carried_over(order: EventOrder, optimizer: int, steps: list[Step]) -> Findi
             f"The gradients are cleared only now and then{every} while the optimizer steps more often: "
             f"{len(carried)} of {len(known)} steps started from old ones."
         )
+    where = clear_lines[0] if len(clear_lines) == 1 and not never else backward.location if backward else None
+    fix = f"Call `optimizer.zero_grad()` once per step: before the backward pass, or right after the step{stepping}."
+    if run.framework == "mindspore":
+        # Gradient functions give new gradients in every call: what is carried over is a sum of the script's own.
+        where = ending[0].location if ending else where
+        fix = f"Set the sums of gradients back to zero (`ops.assign(each, ops.zeros_like(each))`) right after the step{stepping}."
     return item.problem(
         summary,
         confidence=0.97 if never else 0.93,
         evidence=_evidence_of_carrying(steps, carried, len(known), clears, clear_lines),
-        location=clear_lines[0] if len(clear_lines) == 1 and not never else backward.location if backward else None,
-        fix=f"Call `optimizer.zero_grad()` once per step: before the backward pass, or right after the step{stepping}.",
+        location=where,
+        fix=fix,
         limits="Gradients carried over at more than half of an optimizer's steps would have been seen.",
     )
 

@@ -34,15 +34,19 @@ from __future__ import annotations
 
 from collections import Counter
 
+from trueline.checks._dataflow import Trace
+from trueline.checks._gradient_cuts import reaches_loss
 from trueline.checks._parameters import ParameterHistory, listed, shared_module
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Optimizer, OptimizerParameter, Parameter
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
+NEEDS = ("freezing",)
 RANK = 15
 CONSEQUENCES = ("cg.02", "tr.05", "hp.01", "hp.02")
 LEAST_STEPS = 2
+_LAYERS = frozenset({"linear", "conv", "recurrent", "attention", "embedding"})
 
 
 def conclude(run: Run) -> Finding:
@@ -51,11 +55,13 @@ def conclude(run: Run) -> Finding:
         return ITEM.not_applicable("The run built no optimizer: parameters are updated by hand or not at all.")
     if history.optimizer_steps < LEAST_STEPS:
         return ITEM.not_checked(f"{history.optimizer_steps} optimizer steps were recorded, and {LEAST_STEPS} are needed.")
-    if not any(history.gradients(parameter) for parameter in history.weights):
+    compiled = "gradients" in run.unseen
+    if not compiled and not any(history.gradients(parameter) for parameter in history.weights):
         return ITEM.not_checked("no parameter of a called module was looked at during an optimizer step.")
-    if not history.trained_roots:
+    if not compiled and not history.trained_roots:
         return ITEM.not_checked("no parameter had a gradient other than zero, so that none shows which ones should be held.")
-    left_out = [parameter for parameter in history.weights if _is_left_out(history, parameter)]
+    trace = Trace(run)
+    left_out = [parameter for parameter in history.weights if _is_left_out(history, trace, parameter)]
     stale = [place for place in run.optimizer_parameters if _is_stale(history, place)]
     replaced = _same_shapes(left_out, stale)
     if not replaced:
@@ -70,7 +76,7 @@ def conclude(run: Run) -> Finding:
     where = optimizer.built.of_module(part) if optimizer is not None and optimizer.built is not None else None
     return ITEM.problem(
         _summary(run, left_out, stale, optimizer, replaced=replaced),
-        confidence=0.98 if replaced else 0.95 if stale else 0.9,
+        confidence=0.98 if replaced else 0.95 if stale else 0.75 if compiled else 0.9,
         evidence=_evidence(history, left_out, stale),
         fix=_fix(left_out, optimizer, part, replaced=bool(stale)),
         location=where,
@@ -78,14 +84,31 @@ def conclude(run: Run) -> Finding:
     )
 
 
-def _is_left_out(history: ParameterHistory, parameter: Parameter) -> bool:
+def _is_left_out(history: ParameterHistory, trace: Trace, parameter: Parameter) -> bool:
     return (
         history.always_trainable(parameter)
         and not history.is_held(parameter)
-        and "value" in history.gradients(parameter)
+        and ("value" in history.gradients(parameter) or _would_learn(history, trace, parameter))
         and history.never_moved(parameter)
         and len(history.snapshots(parameter)) >= 2
     )
+
+
+def _would_learn(history: ParameterHistory, trace: Trace, parameter: Parameter) -> bool:
+    """Whether the loss depends on a parameter whose gradient nobody asked for: MindSpore's gradient functions give gradients of
+    the parameters that they are told of, mostly those of the optimizer."""
+    if history.run.framework != "mindspore":
+        return False
+    if "gradients" in history.run.unseen and not trace.ops:
+        # Inside of a compiled graph: a layer at random values, in a model that trains, with no sign of freezing.
+        kind = history.run.modules[parameter.module].kind
+        return parameter.root in moving_roots(history) and kind in _LAYERS and history.is_fresh(parameter)
+    return reaches_loss(trace, parameter)
+
+
+def moving_roots(history: ParameterHistory) -> set[int]:
+    """Roots of which a parameter that an optimizer holds has changed."""
+    return {each.root for each in history.weights if history.is_held(each) and not history.never_moved(each)}
 
 
 def _is_stale(history: ParameterHistory, place: OptimizerParameter) -> bool:
@@ -136,7 +159,10 @@ def _summary(
             f"the {kind} never had "
             "a gradient: a part of the model was replaced after the optimizer was built."
         )
-    return f"{len(left_out)} trainable parameters get gradients and are in no optimizer: {names}. They keep their initial values."
+    got = (
+        "get gradients" if any("value" in ParameterHistory(run).gradients(each) for each in left_out) else "take part in training"
+    )
+    return f"{len(left_out)} trainable parameters {got} and are in no optimizer: {names}. They keep their initial values."
 
 
 def _evidence(history: ParameterHistory, left_out: list[Parameter], stale: list[OptimizerParameter]) -> list[Evidence]:
@@ -144,7 +170,7 @@ def _evidence(history: ParameterHistory, left_out: list[Parameter], stale: list[
     modules = history.run.modules
     found = [
         Evidence(
-            f"{len(left_out)} of {len(history.weights)} parameters had gradients at sampled steps and the same content "
+            f"{len(left_out)} of {len(history.weights)} parameters belong to layers that are trained and had the same content "
             "before the first and "
             f"after the last of {history.optimizer_steps} optimizer steps.",
             {

@@ -53,6 +53,7 @@ from trueline.model import Event, Evidence, Finding
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
+NEEDS = ("order",)
 RANK = 22
 CONSEQUENCES = ("tr.02", "cg.02", "hp.01", "hp.02", "hp.03", "tr.05", "tr.08")
 
@@ -237,7 +238,10 @@ def _schedule_problem(run: Run) -> Finding | None:
     for schedule in schedules_of(run):
         if schedule.optimizer_steps:
             why = _built_per_epoch(schedule)
-            problem = _per_batch(run, schedule, why) if why else _scheduler_first(schedule)
+            if schedule.given is not None:
+                problem = _counted_in_epochs(schedule, why) if why else None
+            else:
+                problem = _per_batch(run, schedule, why) if why else _scheduler_first(schedule)
             if problem is not None:
                 return problem
     return None
@@ -246,7 +250,7 @@ def _schedule_problem(run: Run) -> Finding | None:
 def _built_per_epoch(schedule: Schedule) -> str | None:
     """Why a scheduler that is stepped after every batch must have been meant for epochs; None when it need not."""
     epoch, epochs = schedule.epoch, schedule.epochs
-    if epoch is None or epochs is None or not schedule.follows_every_step or schedule.type in _CYCLIC:
+    if epoch is None or epochs is None or not schedule.follows_every_step or schedule.type in _CYCLIC or not schedule.rates:
         return None
     if epoch < _FEWEST_PER_EPOCH or epochs < _FEWEST_PER_EPOCH:
         return None
@@ -300,6 +304,30 @@ def _per_batch(run: Run, schedule: Schedule, why: str) -> Finding:
         fix=f"Move the scheduler's `step()` of {schedule.line} out of the batch loop, to the end of the epoch; or give "
         f"{schedule.type} its settings in steps (times {schedule.epoch:.0f}).",
         limits="A schedule per batch whose rate stays below a thousandth for a third of the run would have been seen.",
+    )
+
+
+def _counted_in_epochs(schedule: Schedule, why: str) -> Finding:
+    rates = schedule.rates
+    return ITEM.problem(
+        f"{schedule.type} gives one learning rate per step and was made as if for epochs: {why}.",
+        confidence=0.9,
+        evidence=[
+            Evidence(
+                f"{len(schedule.optimizer_steps)} optimizer steps, of which about {schedule.epoch:.0f} make an epoch; the "
+                f"learning rate went from {rates[0]:.4g} to {rates[-1]:.4g} (lowest {min(rates):.4g}).",
+                {
+                    "optimizer_steps": len(schedule.optimizer_steps),
+                    "steps_per_epoch": schedule.epoch,
+                    "first_rate": rates[0],
+                    "last_rate": rates[-1],
+                },
+                location=schedule.line,
+            )
+        ],
+        location=schedule.line,
+        fix=f"Count the schedule of {schedule.line} in steps: {schedule.epoch:.0f} make an epoch (step_per_epoch, decay_steps).",
+        limits="A schedule whose rate stays below a thousandth for a third of the run would have been seen.",
     )
 
 

@@ -49,6 +49,7 @@ from trueline.model import Evidence, Finding, Location
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
+NEEDS = ("gradients", "layers")
 RANK = 65
 CONSEQUENCES = ("mp.01", "hp.02", "hp.03")
 

@@ -40,6 +40,7 @@ from trueline.model import Evidence, Finding, Step
 from trueline.store import Run
 
 ITEM = Item(__name__, __doc__)
+NEEDS = ("order",)
 RANK = 24
 CONSEQUENCES = ("hp.01", "hp.03", "tr.05")
 

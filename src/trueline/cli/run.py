@@ -73,6 +73,7 @@ def _steps(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 )
 @click.option("--tensors", callback=_steps, metavar="STEPS", help="Keep all tensors of these steps whole, such as 0,10-12.")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="End the script when N training steps are complete.")
+@click.option("--pynative", is_flag=True, help="MindSpore: run graph mode and ms.jit in PyNative mode, to record all of it.")
 @click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -81,6 +82,7 @@ def command(
     budget: float,
     tensors: frozenset[int],
     steps: int | None,
+    pynative: bool,
     as_module: bool,
     script: str,
     args: tuple[str, ...],
@@ -113,5 +115,6 @@ def command(
             budget=budget,
             kept_steps=tensors,
             last_step=steps,
+            eager=pynative,
         ),
     )

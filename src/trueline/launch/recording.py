@@ -21,9 +21,15 @@ from trueline.model import RunInfo
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 from trueline.record.process import ProcessWatch
-from trueline.store import FORMAT, Writer, create_run_directory, write_info, write_tensors
+from trueline.store import FORMAT, SCRATCH_FOLDER, Writer, create_run_directory, write_info, write_tensors
 
 DEFAULT_BUDGET = 0.05
+_running: list[Recording] = []
+
+
+def is_recording() -> bool:
+    """Whether this process is recorded, started by `trueline run` or by itself."""
+    return bool(_running)
 
 
 class Recording:
@@ -33,7 +39,7 @@ class Recording:
     directory, and rank 0 describes the run. `rank`, `ranks` and `directory` are given where a process of the script's own
     records itself into the run of the process that started it, which describes the run then.
 
-    `last_step` ends the process, quietly and at once, when that many steps are complete.
+    `last_step` ends the process, quietly and at once, when that many steps are complete. `eager`: see Recorder.
     """
 
     def __init__(
@@ -49,6 +55,7 @@ class Recording:
         rank: int | None = None,
         ranks: int | None = None,
         directory: Path | None = None,
+        eager: bool = False,
     ) -> None:
         self.rank = int(os.environ.get("RANK", "0")) if rank is None else rank
         self.directory = _rank_directory(stem, name) if directory is None else directory
@@ -64,6 +71,8 @@ class Recording:
             budget,
             kept_steps=kept_steps,
             keep_tensors=lambda step, tensors: write_tensors(self.directory, step, self.rank, tensors),
+            eager=eager,
+            scratch=self.directory / f"{SCRATCH_FOLDER}{self.rank}",
         )
         if last_step is not None:
             self._end_after(last_step)
@@ -74,6 +83,7 @@ class Recording:
         self._hook = ImportHook(FRAMEWORKS, self._framework_imported)
 
     def start(self) -> None:
+        _running.append(self)
         self._process.install(self._patches)
         self._hook.install()
         os.register_at_fork(after_in_child=self.recorder.forget)
@@ -81,8 +91,12 @@ class Recording:
     def _framework_imported(self, framework: str) -> None:
         adapter = adapter_for(framework, self.recorder)
         self.recorder.start(framework=adapter.name, framework_version=adapter.version)
-        adapter.install()
         self._adapters.append(adapter)
+        try:
+            adapter.install()
+        except Exception as problem:  # noqa: BLE001 - a version that the adapter does not know is imported all the same
+            adapter.uninstall()
+            self.recorder.fail(problem)
         watch_spawn(self._patches, self)
         self.info.frameworks[adapter.name] = adapter.version
         self._save()
@@ -127,12 +141,16 @@ class Recording:
         """End the run and write how it ended."""
         if self.info.pid != os.getpid():
             return
+        if self in _running:
+            _running.remove(self)
         self._hook.remove()
         for adapter in self._adapters:
             adapter.finish(completed=status == "finished")
             adapter.uninstall()
         self._patches.undo()
         self.recorder.close()
+        # What adapters know of the script's objects would keep those alive until python itself is taken apart.
+        self._adapters = []
         self.info.status = status
         self.info.exit_code = exit_code
         self.info.error = error

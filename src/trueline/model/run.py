@@ -109,7 +109,8 @@ class HyperParameter(msgspec.Struct, frozen=True):
 
 
 class Loader(msgspec.Struct, frozen=True):
-    """A source of batches: `sampler` is its class name, `settings` what else the loader was given (shuffle, workers …)."""
+    """A source of batches: `sampler` is its class name, `settings` what else the loader was given (shuffle, workers …). `lines`
+    are those of the operations of a pipeline (`Shuffle`, `Map`, `Batch`), the source first; other loaders have none."""
 
     id: int
     dataset: str
@@ -118,6 +119,18 @@ class Loader(msgspec.Struct, frozen=True):
     sampler: str | None
     built: Location | None
     settings: dict[str, Any]
+    lines: tuple[tuple[str, Location | None], ...] = ()
+
+    def line_of(self, *operations: str) -> Location | None:
+        """The line of the last of these operations, else the one that the loader is built on."""
+        found = [line for name, line in self.lines if name in operations and line is not None]
+        return found[-1] if found else self.built
+
+    @property
+    def last_line(self) -> Location | None:
+        """Where the pipeline got its last operation."""
+        found = [line for _, line in self.lines if line is not None]
+        return found[-1] if found else self.built
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -351,7 +364,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     """The state of one parameter just before the optimizer step of a sampled step (-1: when it was first seen; the last
     one: when the script ended). `digest` is a hash of the content. `row_spread` is the largest difference, over
     the rows (first axis), within any column: 0 when all rows are equal, which is what unbroken symmetry looks like; None for
-    fewer than two rows or two axes. `gradient`: 'none' (no gradient), 'zero' or 'value'; None at step -1 and at the end.
+    fewer than two rows or two axes. `gradient`: 'none' (no gradient), 'zero' or 'value'; None at step -1 and at the end. In
+    compiled steps, whose gradients are not seen: 'none' where the loss does not depend on it, 'value' where it does and the step
+    changed it, else None.
     """
 
     step: int

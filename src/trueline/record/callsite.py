@@ -57,13 +57,28 @@ class CallSites:
         known = self._ids.get((frame.f_code.co_filename, line))
         return self._new(frame.f_code, line) if known is None else known
 
+    def of_line(self, file: str, line: int, function: str | None = None) -> int | None:
+        """The id of a line that is not known from a frame, as of code that was compiled; None for a library's."""
+        if not self.is_user_file(file):
+            return None
+        known = self._ids.get((file, line))
+        return self._new_line(file, line, function) if known is None else known
+
+    def is_user_file(self, file: str) -> bool:
+        mine = self._is_user.get(file)
+        if mine is None:
+            mine = self._is_user[file] = self._belongs_to_user(file)
+        return mine
+
     def _new(self, code: CodeType, line: int) -> int:
-        file = code.co_filename
+        return self._new_line(code.co_filename, line, code.co_name)
+
+    def _new_line(self, file: str, line: int, function: str | None) -> int:
         number = self._ids[file, line] = len(self._ids) + 1
         absolute = os.path.abspath(file)  # noqa: PTH100 - Path.resolve would follow links, which users do not write
         # A file name need not be text; what is stored is.
         shown = absolute.removeprefix(self._cwd).encode(errors="replace").decode()
-        self.new_rows.append((number, shown, line, code.co_name, linecache.getline(file, line).strip() or None))
+        self.new_rows.append((number, shown, line, function, linecache.getline(file, line).strip() or None))
         return number
 
     def _belongs_to_user(self, file: str) -> bool:

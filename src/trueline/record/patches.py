@@ -27,6 +27,15 @@ class Patches:
         self._replaced.append((owner, name, own, wrapper))
         setattr(owner, name, wrapper)
 
+    def replacements(self) -> list[tuple[Any, Any]]:
+        """What stands in for what: pairs of a wrapper and what it replaced."""
+        return [(wrapper, wrapper.__wrapped__) for _, _, _, wrapper in self._replaced]
+
+    def join(self, others: Patches) -> None:
+        """Take over the replacements of another set."""
+        self._replaced += others._replaced
+        others._replaced = []
+
     def rebind_early_imports(self) -> None:
         """Reach names that the user's modules imported from the framework before it was patched."""
         wrappers = {id(own): wrapper for _, _, own, wrapper in self._replaced if own is not _MISSING}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -55,9 +56,15 @@ class Recorder:
         *,
         kept_steps: frozenset[int] = frozenset(),
         keep_tensors: Callable[[int, dict[str, StoredTensor]], None] | None = None,
+        eager: bool = False,
+        scratch: Path | None = None,
     ) -> None:
+        """`eager`: the script is to run operation by operation where it asks to be compiled, as far as the framework allows.
+        `scratch`: a folder that an adapter may have files written to, and removes; None for nowhere."""
         self.call_sites = CallSites(cwd)
         self.sampling = Sampling(budget)
+        self.eager = eager
+        self.scratch = scratch
         self.active = False
         self.failure: str | None = None
         self.step = 0

@@ -1,7 +1,7 @@
 """The run directory on disk: one writer, one reader, a documented schema (schema.sql)."""
 
 from trueline.store.database import last_step
-from trueline.store.format import FORMAT, MANIFEST_FILE, RERUN_FOLDER, read_info, write_info
+from trueline.store.format import FORMAT, MANIFEST_FILE, RERUN_FOLDER, SCRATCH_FOLDER, read_info, write_info
 from trueline.store.reader import Run
 from trueline.store.runs import create_run_directory, delete_run, find_run, list_runs, runs_folder, size_of
 from trueline.store.tensors import StoredTensor, read_tensors, write_tensors
@@ -11,6 +11,7 @@ __all__ = [
     "FORMAT",
     "MANIFEST_FILE",
     "RERUN_FOLDER",
+    "SCRATCH_FOLDER",
     "Run",
     "StoredTensor",
     "Writer",

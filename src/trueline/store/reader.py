@@ -76,6 +76,18 @@ class Run:
         return dict(self._rows("SELECT key, value FROM meta"))
 
     @cached_property
+    def unseen(self) -> frozenset[str]:
+        """What could not be watched because it ran inside of compiled graphs: `operations`, `layers` (their tensors), `losses`
+        (where only values can judge them), `scores` (of samples), `freezing` (which parameters get a gradient), `dropout` (its
+        functional form), `gradients`, `order` (of the parts of a step). No check passes for want of these."""
+        return frozenset(_json(self.meta.get("unseen", "[]")))
+
+    @property
+    def framework(self) -> str | None:
+        """The framework that trained, whose words advice is given in; the one that was imported where nothing trained."""
+        return "mindspore" if "recorded" in self.meta else next(iter(self.info.frameworks), None)
+
+    @cached_property
     def _locations(self) -> dict[int, Location]:
         rows = self._rows("SELECT id, file, line, function, source FROM location")
         return {key: Location(file, line, None, function, source) for key, file, line, function, source in rows}
@@ -144,7 +156,12 @@ class Run:
     @cached_property
     def loaders(self) -> dict[int, Loader]:
         rows = self._rows("SELECT id, dataset, length, batch_size, sampler, built, settings FROM loader ORDER BY id")
-        return {row[0]: Loader(row[0], row[1], row[2], row[3], row[4], self._location(row[5]), _json(row[6])) for row in rows}
+        found = {}
+        for row in rows:
+            settings = _json(row[6])
+            lines = tuple((name, self._location(line)) for name, line in settings.pop("lines", []))
+            found[row[0]] = Loader(row[0], row[1], row[2], row[3], row[4], self._location(row[5]), settings, lines)
+        return found
 
     @cached_property
     def steps(self) -> list[Step]:

@@ -4,6 +4,9 @@
 -- recorded its rows are in rank<N>.journal (store/journal.py), with the values of each row in the order of the columns here.
 -- The meaning of every column is documented with the classes of model/run.py that the reader makes of the rows.
 
+-- Keys: `format`, `framework`, `framework_version`, `ended`; `recorded`, in which ways ("eager", "compiled"), and `unseen`, what
+-- could not be watched because it was compiled (JSON arrays, see Run.unseen). Operations and loss calls of compiled steps are
+-- those that the compiler tells of, at the step that compiled them; their loss calls have no values.
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,
     value TEXT
@@ -107,7 +110,7 @@ CREATE TABLE step (
 -- detail of `load`: {"keys": n, "missing": [the first 50], "unexpected": [...], "missing_count": n, "unexpected_count": n,
 --   "changed": n tensors whose content changed, "content": {key: digest of a matrix that was loaded}, "of": class}
 -- detail of `init_after_load`: {"shape": [...], "by": function, "matrix": bool}
--- detail of `seed`: {"library": "torch" | "numpy" | "random", "seed": n}
+-- detail of `seed`: {"library": "torch" | "mindspore" | "mindspore.dataset" | "numpy" | "random", "seed": n}
 -- detail of `optimizer_step`: {"clipped_norm": x, "norm": x} when gradients changed between clipping and the step
 CREATE TABLE event (
     seq INTEGER PRIMARY KEY,

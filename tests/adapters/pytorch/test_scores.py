@@ -15,7 +15,7 @@ from tests.adapters.pytorch.conftest import Recorded
 @pytest.fixture(autouse=True)
 def _all_batches_are_affordable(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine is, nothing is left out for want of time."""
-    monkeypatch.setattr("trueline.adapters.pytorch.scores._ALLOWANCE", 1e6)
+    monkeypatch.setattr("trueline.adapters.shared.scores._ALLOWANCE", 1e6)
 
 
 def _data(size: int = 24) -> tuple[torch.Tensor, torch.Tensor]:

@@ -20,7 +20,7 @@ from trueline.adapters.pytorch.rng import SeedWatch
 from trueline.adapters.pytorch.saving import SaveWatch
 from trueline.adapters.pytorch.schedulers import ScheduleWatch
 from trueline.adapters.pytorch.scores import ScoreWatch
-from trueline.adapters.pytorch.steps import StepProgress
+from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 

@@ -11,8 +11,8 @@ from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.optimizer import OptimizerWatch
 from trueline.adapters.pytorch.registry import Registry
-from trueline.adapters.pytorch.steps import StepProgress
 from trueline.adapters.pytorch.tensors import number, tensors_in, under_transform
+from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 

@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from trueline.adapters.base import Watch, guarded
-from trueline.adapters.pytorch.steps import StepProgress
 from trueline.adapters.pytorch.tensors import number
+from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 

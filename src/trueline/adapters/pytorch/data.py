@@ -6,20 +6,22 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from trueline.adapters.base import Watch, guarded
-from trueline.adapters.pytorch.fields import FieldLook, is_readable_float, nonfinite
+from trueline.adapters.pytorch.fields import is_readable_float, nonfinite, readable
 from trueline.adapters.pytorch.known_samples import KnownSamples, known_samples_of
 from trueline.adapters.pytorch.registry import Registry
-from trueline.adapters.pytorch.samples import SampleKeeper
+from trueline.adapters.pytorch.samples import row_of
 from trueline.adapters.pytorch.tensors import dtype_name, is_plain
+from trueline.adapters.shared.batches import Current, target_field, targets_of
+from trueline.adapters.shared.fields import FieldLook
+from trueline.adapters.shared.samples import SampleKeeper
 from trueline.record import Recorder, to_json
 from trueline.record.fingerprint import fingerprints
 from trueline.record.identity import ByIdentity
@@ -28,17 +30,8 @@ from trueline.record.patches import Patches
 # Tensors of batches that a call may still be fed with, and how many batches a loader may be ahead when only time can tell.
 _REMEMBERED = 256
 _PREFETCHED = 3
-_TARGET_NAMES = {"label", "labels", "label_ids", "target", "targets", "y"}
 # Positions in the rows of the table `batch`.
 _SEQ, _STEP, _SIZE, _TARGETS, _TARGET_KIND = 0, 1, 6, 8, 9
-
-
-class Current(NamedTuple):
-    """The batch that the model was fed with last; `classes` are its labels as they are stored, when they are classes."""
-
-    seq: int
-    size: int
-    classes: bytes | None
 
 
 class _Handed:
@@ -64,7 +57,7 @@ class _Layout:
         sized = [place for place, (_, tensor) in enumerate(fields) if tensor.dim() > 0 and is_plain(tensor)]
         self.size = fields[sized[0]][1].shape[0] if sized else None
         sized = [place for place in sized if fields[place][1].shape[0] == self.size]
-        name = _target_field([fields[place] for place in sized]) if has_targets else None
+        name = target_field([(fields[place][0], tuple(fields[place][1].shape)) for place in sized]) if has_targets else None
         self.target = next((place for place in sized if fields[place][0] == name), None)
         self.inputs = [place for place in sized if place != self.target and fields[place][1].is_cpu]
         self.floats = [place for place, (_, tensor) in enumerate(fields) if is_readable_float(tensor)]
@@ -94,8 +87,8 @@ class BatchWatch(Watch):
         self._linked: set[int] = set()
         self._direct: _Handed | None = None
         self._current: list[Any] | None = None
-        self.fields = FieldLook(recorder)
-        self.samples = SampleKeeper(recorder)
+        self.fields = FieldLook(recorder, readable)
+        self.samples = SampleKeeper(recorder, row_of)
         self._datasets: ByIdentity = ByIdentity()
         self._plain_datasets: dict[int, int] = {}
         self._dataset_count = 0
@@ -353,17 +346,6 @@ def _fields_of(batch: Any, prefix: str = "") -> list[tuple[str, Tensor]]:
     return fields
 
 
-def _target_field(fields: list[tuple[str, Tensor]]) -> str | None:
-    """The field that holds the targets: by its name, or the last of several when it has one value per sample."""
-    for name, _ in fields:
-        if name.rpartition(".")[2].lower() in _TARGET_NAMES:
-            return name
-    if len(fields) < 2:
-        return None
-    name, tensor = fields[-1]
-    return name if tensor.numel() == tensor.shape[0] or tensor.dim() < fields[0][1].dim() else None
-
-
 def _read(layout: _Layout, fields: list[tuple[str, Tensor]]) -> tuple[bytes, bytes | None, str | None, str | None]:
     """The fingerprints of a batch, its targets and their kind, and what is missing in it."""
     arrays = {place: _array(fields[place][1]) for place in layout.read}
@@ -379,12 +361,7 @@ def _targets_of(target: Tensor) -> tuple[bytes | None, str | None]:
         values = target.numpy()
     except (TypeError, RuntimeError):
         values = target.detach().to("cpu", torch.complex128 if target.is_complex() else torch.float64).numpy()
-    if values.size != values.shape[0] or values.size == 0 or values.dtype.kind not in "iubf":
-        return None, None
-    kind = "class"
-    if values.dtype.kind == "f" and not np.isin(values, (0.0, 1.0)).all():
-        kind = "value"
-    return values.astype("<f8").tobytes(), kind
+    return targets_of(values)
 
 
 def _array(tensor: Tensor) -> Any:

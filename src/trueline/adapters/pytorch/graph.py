@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode, resolve_name
 
-from trueline.adapters.base import Watch, guarded
+from trueline.adapters.base import guarded
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.tensors import dtype_name, tensors_in
-from trueline.record import Recorder, to_json
+from trueline.adapters.shared.trace import Trace
+from trueline.record import Recorder
 
 # Operations without a tensor result that still take values out of the graph.
 _CUTS = {"numpy", "item", "tolist", "__array__"}
@@ -31,20 +32,14 @@ _POSITIONAL = {
     "transpose": ("dim0", "dim1"),
     "leaky_relu": ("negative_slope",),
 }
-_MOST_OPS_PER_STEP = 20_000
 
 
-class OpTrace(Watch):
+class OpTrace(Trace):
     """Records the operations of a step while it is on; knows which tensor came from which operation."""
 
     def __init__(self, recorder: Recorder, registry: Registry) -> None:
-        super().__init__(recorder)
-        self._registry = registry
-        self._modules: list[int] = []
+        super().__init__(recorder, registry, dtype_name)
         self._mode: _Mode | None = None
-        self._origins: dict[int, str] = {}
-        self._alive: list[Any] = []
-        self._rows: dict[str, list[Any]] = {}
         self._parked = False
 
     # The window
@@ -57,10 +52,7 @@ class OpTrace(Watch):
             self._mode = _Mode(self)
             self._mode.__enter__()  # type: ignore[no-untyped-call]
             self._parked = False
-        for batch, tensor in fed:
-            if batch is not None:
-                self._origins.setdefault(id(tensor), f"b{batch}")
-                self._alive.append(tensor)
+        self.feed(fed)
 
     def end(self) -> None:
         """The backward pass starts, or the step is over: stop, and record which results were never used."""
@@ -72,70 +64,29 @@ class OpTrace(Watch):
             else:
                 # The script is inside of a mode of its own that it entered after ours: ours stays below it, idle.
                 self._parked = True
-        for row in self._rows.values():
-            self.recorder.row("op", row)
-        self._rows = {}
-        self._origins = {}
-        self._alive = []
+        self.write()
 
     @property
     def is_on(self) -> bool:
         return self._mode is not None and not self._parked
 
-    def enter_module(self, number: int) -> None:
-        self._modules.append(number)
-
-    def leave_module(self) -> None:
-        if self._modules:
-            self._modules.pop()
-
-    def origin(self, tensor: Tensor, *, use: bool = True) -> str:
-        """Where a tensor came from: `o<seq>`, `p<id>`, `b<seq>`, `g<seq>`, or `t` when that is not known."""
-        known = self._origins.get(id(tensor))
-        if known is None:
-            parameter = self._registry.parameter_ids.get(tensor)
-            return "t" if parameter is None else f"p{parameter}"
-        if use and known in self._rows:
-            self._rows[known][8] = 1
-        return known
-
-    def note_gradients(self, seq: int, gradients: list[Tensor]) -> None:
-        """These tensors are derivatives that the script asked for, in the event of this number: `g<seq>`."""
-        for tensor in gradients:
-            self._origins[id(tensor)] = f"g{seq}"
-            self._alive.append(tensor)
-
     @guarded
     def called(self, function: Any, args: Any, kwargs: Any, output: Any) -> None:
-        if len(self._rows) >= _MOST_OPS_PER_STEP or not self.is_on:
+        if self.is_full or not self.is_on:
             return
         name = _neutral_name(function)
         outputs = tensors_in(output)
         if (not outputs and name not in _CUTS) or name in {"grad", "requires_grad_", "device", "dtype", "shape"}:
             return
-        recorder = self.recorder
-        taken = _inputs(args, kwargs)
-        inputs = [self.origin(tensor) for tensor in taken]
-        seq = recorder.next_seq()
         inplace = function.__name__.rstrip("_") != function.__name__ and not function.__name__.startswith("__")
         settings = _settings(name, args, kwargs)
         if inplace or function.__name__.startswith("__i"):
             settings["inplace"] = True
-        fed = [[list(tensor.shape), dtype_name(tensor)] for tensor, source in zip(taken, inputs, strict=True) if source[0] == "b"]
-        if fed:
-            settings["fed"] = fed
-        described = [
-            {"shape": list(tensor.shape), "dtype": dtype_name(tensor), "requires_grad": tensor.requires_grad}
-            for tensor in outputs
-        ]
-        row: list[Any] = [
-            seq, recorder.step, name, self._modules[-1] if self._modules else None, recorder.location(),
-            to_json(inputs), to_json(described), to_json(settings), 0,
-        ]  # fmt: skip
-        self._rows[f"o{seq}"] = row
-        for tensor in outputs:
-            self._origins[id(tensor)] = f"o{seq}"
-            self._alive.append(tensor)
+        self.note(name, _inputs(args, kwargs), outputs, settings, _needs_gradient)
+
+
+def _needs_gradient(tensor: Tensor) -> bool:
+    return tensor.requires_grad
 
 
 class _Mode(TorchFunctionMode):

@@ -21,8 +21,8 @@ from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.kinds import drops_units, uses_batch_statistics
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.scores import ScoreWatch
-from trueline.adapters.pytorch.steps import StepProgress
 from trueline.adapters.pytorch.tensors import is_plain, tensors_in, under_transform
+from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder
 from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches

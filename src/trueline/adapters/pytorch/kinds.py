@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -80,3 +81,31 @@ def uses_batch_statistics(module: nn.Module) -> bool:
 
 def is_uninitialised(parameter: torch.Tensor) -> bool:
     return nn.parameter.is_lazy(parameter)
+
+
+def is_model(value: Any) -> bool:
+    """Whether a variable may hold a model."""
+    return isinstance(value, nn.Module)
+
+
+def parts_of(module: nn.Module) -> list[nn.Module]:
+    """A module and all modules inside of it, each once."""
+    return list(module.modules())
+
+
+def modules_of(root: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """All places of a tree with the modules that stand there."""
+    yield from root.named_modules(remove_duplicate=False)
+
+
+def tensors_of(root: nn.Module) -> list[tuple[str, torch.Tensor, bool]]:
+    """The parameters and buffers at all places of a tree; the last part tells whether it is a buffer."""
+    found: list[tuple[str, torch.Tensor, bool]] = [
+        (path, tensor, False) for path, tensor in root.named_parameters(remove_duplicate=False)
+    ]
+    return found + [(path, tensor, True) for path, tensor in root.named_buffers(remove_duplicate=False)]
+
+
+def size_of(root: nn.Module) -> int:
+    """The bytes of its parameters."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in root.parameters() if not is_uninitialised(tensor))

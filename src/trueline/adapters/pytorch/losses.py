@@ -13,8 +13,9 @@ from torch.nn import functional as F  # noqa: N812 - the name that all of torch'
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.data import BatchWatch
 from trueline.adapters.pytorch.graph import OpTrace
-from trueline.adapters.pytorch.scores import SCORED, ScoreWatch
+from trueline.adapters.pytorch.scores import ScoreWatch
 from trueline.adapters.pytorch.tensors import dtype_name, is_plain, under_transform
+from trueline.adapters.shared.margins import SCORED
 from trueline.record import Recorder, to_json
 from trueline.record.patches import Patches
 

@@ -13,8 +13,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.registry import Registry
-from trueline.adapters.pytorch.steps import StepProgress
 from trueline.adapters.pytorch.tensors import dtype_name, evenly_drawn, is_plain, norm_of, version_of
+from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder, to_json
 from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches

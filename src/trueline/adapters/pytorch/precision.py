@@ -11,8 +11,8 @@ from torch.amp.grad_scaler import GradScaler
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.optimizer import OptimizerWatch
-from trueline.adapters.pytorch.steps import StepProgress
 from trueline.adapters.pytorch.tensors import number
+from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 

@@ -1,152 +1,25 @@
-"""Content of a few samples for the review sheet: those that the model judges worst, and some of every class to compare with.
-
-Nothing is looked at but batches whose scores are kept anyway, within the same share of the run's time. The content of the
-last batch of a loader is held until the next one comes; that of hand-made batches only as long as the script holds it.
-"""
+"""Content of single samples, thinned out."""
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trueline.adapters.pytorch.tensors import dtype_name, is_plain
-from trueline.record import Recorder, to_json
-
-_MOST_SUSPICIOUS = 64
-_PER_BATCH = 3
-_MOST_CLASSES = 20
-_PER_CLASS = 3
-# Pictures are thinned out to about this many pixels on a side, everything else is cut.
-_SIDE = 64
-_MOST_VALUES = 16_384
-_MOST_TEXT = 2000
+from trueline.adapters.pytorch.tensors import is_plain
+from trueline.adapters.shared.samples import MOST_VALUES, thinned
 
 
-class _Candidate:
-    """A sample in question: how far below its batch it was judged, summed over its visits, and its row of the table."""
-
-    __slots__ = ("content", "low", "visits")
-
-    def __init__(self, low: float, content: tuple[Any, ...]) -> None:
-        self.low = low
-        self.visits = 1
-        self.content = content
-
-    @property
-    def suspicion(self) -> float:
-        """A mean that trusts few visits less."""
-        return self.low / (self.visits + 1)
-
-
-class SampleKeeper:
-    """Told of batches and of how their samples were judged."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self._seq = -1
-        self._held: list[Tensor] | None = None
-        self._referred: list[weakref.ref[Tensor]] = []
-        self._source: Any = None
-        self._prints = b""
-        self._candidates: dict[bytes, _Candidate] = {}
-        self._examples: dict[int, dict[bytes, tuple[Any, ...]]] = {}
-
-    def batch(self, seq: int, inputs: list[Tensor], prints: bytes, *, held: bool, source: Any = None) -> None:
-        """A batch came: the tensors of its inputs, and what it was as a whole (it may hold texts)."""
-        self._seq = seq
-        self._prints = prints
-        self._held = inputs if held else None
-        self._referred = [] if held else [weakref.ref(tensor) for tensor in inputs]
-        self._source = source
-
-    def scored(self, seq: int, labels: NDArray[Any], margins: NDArray[Any]) -> None:
-        """The samples of a training batch were judged."""
-        size = len(margins)
-        if seq != self._seq or len(self._prints) != 8 * size or not size:
-            return
-        spread = float(np.median(np.abs(margins))) or 1.0
-        lows = margins / spread
-        for row in np.argsort(lows)[:_PER_BATCH].tolist():
-            if lows[row] < 0:
-                self._suspect(row, int(labels[row]), float(lows[row]))
-        for row in {self._seq % size, (self._seq * 7 + 3) % size}:
-            self._example(row, int(labels[row]))
-        # Those that are known already are followed, whatever is thought of them now.
-        prints = self._prints
-        places = {prints[8 * row : 8 * row + 8]: row for row in range(size)}
-        for key in places.keys() & self._candidates.keys():
-            candidate = self._candidates[key]
-            if candidate.content[0] != seq:
-                candidate.low += float(lows[places[key]])
-                candidate.visits += 1
-
-    def _suspect(self, row: int, label: int, low: float) -> None:
-        key = self._prints[8 * row : 8 * row + 8]
-        if key in self._candidates:
-            return
-        if len(self._candidates) >= _MOST_SUSPICIOUS:
-            least = max(self._candidates, key=lambda one: self._candidates[one].suspicion)
-            if self._candidates[least].suspicion <= low / 2:
-                return
-            del self._candidates[least]
-        content = self._content(row, label)
-        if content is not None:
-            self._candidates[key] = _Candidate(low, content)
-
-    def _example(self, row: int, label: int) -> None:
-        examples = self._examples.get(label)
-        if examples is None:
-            if len(self._examples) >= _MOST_CLASSES:
-                return
-            examples = self._examples[label] = {}
-        key = self._prints[8 * row : 8 * row + 8]
-        if len(examples) < _PER_CLASS and key not in examples:
-            content = self._content(row, label)
-            if content is not None:
-                examples[key] = content
-
-    def _content(self, row: int, label: int) -> tuple[Any, ...] | None:
-        key = self._prints[8 * row : 8 * row + 8].hex()
-        texts = _texts_in(self._source, len(self._prints) // 8)
-        if texts is not None:
-            return (self._seq, row, label, key, "text", "[]", texts[row][:_MOST_TEXT].encode(errors="replace"))
-        tensors = self._held if self._held is not None else [reference() for reference in self._referred]
-        tensor = tensors[0] if tensors else None
-        if tensor is None or not is_plain(tensor) or not tensor.is_cpu or row >= tensor.shape[0]:
-            return None
-        with torch._C.DisableTorchFunction(), torch.no_grad():
-            values = _thinned(tensor.detach()[row])
-            array = values.float().numpy() if values.is_floating_point() else values.numpy()
-        return (self._seq, row, label, key, dtype_name(values), to_json(list(array.shape)), np.ascontiguousarray(array).tobytes())
-
-    def finish(self) -> None:
-        """Hand over what was kept."""
-        kept = {key: candidate.content for key, candidate in self._candidates.items()}
-        for examples in self._examples.values():
-            kept |= {key: content for key, content in examples.items() if key not in kept}
-        for content in kept.values():
-            self._recorder.row("sample", content)
-
-
-def _thinned(values: Tensor) -> Tensor:
+def row_of(tensor: Tensor, row: int) -> NDArray[Any] | None:
     """A picture with fewer pixels, or the first values of anything else; half precision and the like as float32."""
-    if values.dim() >= 2:
-        # Channels come first or last and are few: an axis is thinned out only where it is long.
-        values = values[tuple(slice(None, None, -(-length // _SIDE)) for length in values.shape)]
-    if values.numel() > _MOST_VALUES:
-        values = values.reshape(-1)[:_MOST_VALUES]
-    return values.float() if values.is_floating_point() else values.to(torch.int64)
-
-
-def _texts_in(source: Any, size: int) -> list[str] | None:
-    """The list of texts of a batch, when it holds one per sample."""
-    parts = source.values() if isinstance(source, dict) else source if isinstance(source, list | tuple) else ()
-    for part in parts:
-        if isinstance(part, list | tuple) and len(part) == size and all(isinstance(text, str) for text in part):
-            return list(part)
-    return None
+    if not is_plain(tensor) or not tensor.is_cpu:
+        return None
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        values = tensor.detach()[row]
+        values = values[thinned(tuple(values.shape))]
+        if values.numel() > MOST_VALUES:
+            values = values.reshape(-1)[:MOST_VALUES]
+        array: NDArray[Any] = (values.float() if values.is_floating_point() else values.to(torch.int64)).numpy()
+        return array

@@ -177,6 +177,10 @@ def row_spread(tensor: Tensor) -> float | None:
     return float((rows.amax(0) - rows.amin(0)).max())
 
 
+def any_nonzero(tensor: Tensor) -> bool:
+    return bool(int(tensor.count_nonzero()))
+
+
 def dead_share(tensor: Tensor, role: str, zero_share: float | None) -> float | None:
     """The share of units that are zero throughout: see model.TensorStat."""
     if tensor.dim() < 2 or zero_share is None or role not in {"gradient", "output"}:

@@ -6,8 +6,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from torch import Tensor
-
 from trueline.adapters.base import Watch
 from trueline.record import Recorder
 
@@ -25,7 +23,7 @@ class StepProgress(Watch):
         self.backwards = 0
         self.last_backward = 0
         self.clipped: tuple[set[int], float] | None = None
-        self.unscaled: tuple[weakref.ref[Tensor], Any] | None = None
+        self.unscaled: tuple[weakref.ref[Any], Any] | None = None
         self.inside_optimizer = False
         self.inside_backward = False
         self.optimizer_has_stepped = False

@@ -1,0 +1,300 @@
+"""Batches: what dataset iterators yield, what is handed to root cells directly, and the targets that go with them."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from mindspore import Tensor
+from mindspore.dataset.engine.datasets import Dataset
+from mindspore.dataset.engine.iterators import Iterator
+from numpy.typing import NDArray
+
+from trueline.adapters.base import Watch, guarded
+from trueline.adapters.mindspore.pipelines import described, operations_of, source_of
+from trueline.adapters.mindspore.registry import Registry
+from trueline.adapters.mindspore.tensors import array_of, dtype_name
+from trueline.adapters.shared.batches import Current, target_field, targets_of
+from trueline.adapters.shared.fields import FieldLook
+from trueline.adapters.shared.samples import MOST_VALUES, SampleKeeper, thinned
+from trueline.record import Recorder, to_json
+from trueline.record.fingerprint import fingerprints
+from trueline.record.identity import ByIdentity
+from trueline.record.patches import Patches
+
+# Tensors of batches that a call may still be fed with, and how many batches an iterator may be ahead when only time can tell.
+_REMEMBERED = 256
+_PREFETCHED = 3
+# Positions in the rows of the table `batch`.
+_SEQ, _STEP, _SIZE, _TARGETS, _TARGET_KIND = 0, 1, 6, 8, 9
+_READABLE = "iubf"
+
+
+class _Source:
+    """One iterator: its loader's number, the epoch, and the position in it. The first batch after an end starts an epoch."""
+
+    def __init__(self, loader: int) -> None:
+        self.loader = loader
+        self.epoch = -1
+        self.position = 0
+
+
+class BatchWatch(Watch):
+    """Watches dataset iterators and the tensors that enter root cells."""
+
+    def __init__(self, recorder: Recorder, registry: Registry) -> None:
+        super().__init__(recorder)
+        self._registry = registry
+        self._loaders: ByIdentity = ByIdentity()
+        self._lines: ByIdentity = ByIdentity()
+        self._loader_count = 0
+        self._datasets: ByIdentity = ByIdentity()
+        self._dataset_count = 0
+        self._epochs: dict[int, int] = {}
+        self._sources: ByIdentity = ByIdentity()
+        self._layouts: dict[int | None, Any] = {}
+        self._fetched: deque[list[Any]] = deque(maxlen=_PREFETCHED)
+        self._by_tensor: OrderedDict[int, tuple[weakref.ref[Tensor], list[Any]]] = OrderedDict()
+        self._linked: set[int] = set()
+        self._direct: tuple[Any, ...] | None = None
+        self._current: list[Any] | None = None
+        self.fields = FieldLook(recorder, _readable)
+        self.samples = SampleKeeper(recorder, _row_of)
+        # Whether the last root call was made outside of gradient functions or on a model in eval mode.
+        self.evaluating = False
+        self.traced_tensors: list[tuple[int, Tensor]] = []
+
+    def install(self, patches: Patches) -> None:
+        patches.replace(Dataset, "__init__", self._watched_node())
+        patches.replace(Iterator, "__init__", self._watched_construction())
+        patches.replace(Iterator, "__next__", self._watched_next())
+
+    def _watched_node(self) -> Any:
+        original: Any = Dataset.__init__
+        watch = self
+
+        def __init__(node: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces that method
+            original(node, *args, **kwargs)
+            if watch.recorder.active:
+                watch._node_built(node)
+
+        return __init__
+
+    @guarded
+    def _node_built(self, node: Any) -> None:
+        self._lines[node] = self.recorder.location()
+
+    def _watched_construction(self) -> Any:
+        original: Any = Iterator.__init__
+        watch = self
+
+        def __init__(iterator: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces that method
+            original(iterator, dataset, *args, **kwargs)
+            watch._iterator_built(iterator, dataset)
+
+        return __init__
+
+    @guarded
+    def _iterator_built(self, iterator: Any, dataset: Any) -> None:
+        number = self._loaders.get(dataset)
+        if number is None:
+            self._loader_count += 1
+            number = self._loaders[dataset] = self._loader_count
+            told = described(dataset)
+            lines = [(name, self._lines.get(node)) for name, node in operations_of(dataset)]
+            settings = {**told.settings, "dataset_object": self._dataset_number(source_of(dataset)), "lines": lines}
+            built = self.recorder.location() if lines[0][1] is None else lines[0][1]
+            self.recorder.row("loader", (number, told.name, told.length, told.batch_size, told.sampler, built, to_json(settings)))
+        self._sources[iterator] = _Source(number)
+
+    def _dataset_number(self, source: Any) -> int:
+        """Tells loaders of one dataset from loaders of several."""
+        number = self._datasets.get(source)
+        if number is None:
+            self._dataset_count += 1
+            number = self._datasets[source] = self._dataset_count
+        return int(number)
+
+    def _watched_next(self) -> Any:
+        original: Any = Iterator.__next__
+        watch = self
+
+        def __next__(iterator: Any) -> Any:  # noqa: N807 - it replaces that method
+            if not watch.recorder.active:
+                return original(iterator)
+            started = perf_counter()
+            try:
+                batch = original(iterator)
+            except StopIteration:
+                watch._epoch_ended(iterator)
+                raise
+            watch._batch_fetched(iterator, batch, perf_counter() - started)
+            return batch
+
+        return __next__
+
+    def _epoch_ended(self, iterator: Any) -> None:
+        source = self._sources.get(iterator)
+        if source is not None:
+            source.position = 0
+
+    @guarded
+    def _batch_fetched(self, iterator: Any, batch: Any, wait: float) -> None:
+        self.recorder.wait += wait
+        source = self._sources.get(iterator)
+        if source is None:
+            return
+        number = source.loader
+        if source.position == 0:
+            source.epoch = self._epochs[number] = self._epochs.get(number, -1) + 1
+        fields = _fields_of(batch)
+        row = self._row(number, source.epoch, source.position, wait, fields)
+        source.position += 1
+        if row is not None:
+            tensors = [tensor for _, tensor in fields if isinstance(tensor, Tensor)]
+            self._fetched.append(row)
+            self._remember(row, tensors if row[_TARGETS] is None else tensors[:-1] or tensors)
+            self.traced_tensors = [(row[_SEQ], tensor) for tensor in tensors] if self.recorder.traced else []
+            self._direct = None
+
+    def _remember(self, row: list[Any], tensors: list[Tensor]) -> None:
+        for tensor in tensors:
+            self._by_tensor[id(tensor)] = (weakref.ref(tensor), row)
+        while len(self._by_tensor) > _REMEMBERED:
+            self._by_tensor.popitem(last=False)
+
+    def _row(
+        self, loader: int | None, epoch: int | None, position: int | None, wait: float, fields: list[tuple[str, Any]]
+    ) -> list[Any] | None:
+        recorder = self.recorder
+        arrays = [(name, array_of(tensor)) for name, tensor in fields]
+        layout = [(name, array.shape, array.dtype) for name, array in arrays]
+        told = None
+        if self._layouts.get(loader) != layout:
+            self._layouts[loader] = layout
+            told = to_json([{"name": name, "shape": list(part.shape), "dtype": dtype_name(part)} for name, part in fields])
+        sized = [(name, array) for name, array in arrays if array.ndim > 0]
+        if not sized:
+            return None
+        size = sized[0][1].shape[0]
+        sized = [(name, array) for name, array in sized if array.shape[0] == size]
+        target = target_field([(name, array.shape) for name, array in sized]) if loader is not None else None
+        inputs = [array for name, array in sized if name != target]
+        targets, kind = next((targets_of(array) for name, array in sized if name == target), (None, None))
+        missing = [part for name, array in arrays if (part := _nonfinite(name, array)) is not None]
+        row: list[Any] = [
+            recorder.next_seq(), recorder.step, loader, epoch, position, wait, size,
+            fingerprints([np.ascontiguousarray(array) for array in inputs]) if inputs and size else b"", targets, kind, told,
+            to_json(missing) if missing else None,
+        ]  # fmt: skip
+        recorder.row("batch", row)
+        self.samples.batch(row[_SEQ], inputs[:1], row[7], held=True)
+        if loader is not None:
+            self.fields.at_batch(row[_SEQ], loader, fields)
+        if recorder.sampled:
+            for place, (_, array) in enumerate(arrays):
+                if array.dtype.kind in "iuf":
+                    self._registry.stat(recorder.step, "batch", loader or 0, place, array)
+        return row
+
+    def batch_of(self, inputs: list[Tensor], root: int) -> int | None:
+        """The batch that a root call is fed with: an iterator's, found by identity or by time, else the inputs."""
+        sized = [tensor for tensor in inputs if len(tensor.shape) > 0]
+        if not sized:
+            return None
+        row = self._fetched_row(sized)
+        if row is None:
+            key = (self.recorder.step, root, *map(id, sized))
+            if self._direct is not None and self._direct[0] == key:
+                return int(self._direct[1])
+            row = self._row(None, None, None, 0.0, [(str(place), tensor) for place, tensor in enumerate(sized)])
+            if row is None:
+                return None
+            self._direct = (key, row[_SEQ])
+        self._linked.add(row[_SEQ])
+        self._current = row
+        return int(row[_SEQ])
+
+    def _fetched_row(self, inputs: list[Tensor]) -> list[Any] | None:
+        if not self._fetched:
+            return None
+        for tensor in inputs:
+            reference, row = self._by_tensor.get(id(tensor), (None, None))
+            if reference is not None and reference() is tensor:
+                return row
+        recent = [row for row in self._fetched if row[_STEP] == self.recorder.step or row[_SEQ] not in self._linked]
+        same_size = [row for row in recent if row[_SIZE] == inputs[0].shape[0]]
+        waiting = [row for row in same_size if row[_SEQ] not in self._linked]
+        if waiting:
+            return waiting[0]
+        return same_size[-1] if same_size else None
+
+    @property
+    def current(self) -> Current | None:
+        row = self._current
+        if row is None:
+            return None
+        return Current(row[_SEQ], row[_SIZE], row[_TARGETS] if row[_TARGET_KIND] == "class" else None)
+
+    @property
+    def lacks_targets(self) -> bool:
+        """Whether the current batch has not been seen together with its targets."""
+        return self._current is not None and self._current[_TARGETS] is None
+
+    def note_targets(self, target: Tensor) -> None:
+        """A loss was computed against these targets: they belong to the current batch if it does not know its own."""
+        row = self._current
+        if row is None or row[_TARGETS] is not None or row[_STEP] != self.recorder.step:
+            return
+        if len(target.shape) > 0 and target.shape[0] == row[_SIZE]:
+            row[_TARGETS], row[_TARGET_KIND] = targets_of(array_of(target))
+
+
+def _fields_of(batch: Any) -> list[tuple[str, Any]]:
+    """The tensors or arrays of a batch with the columns or positions under which the script finds them."""
+    items: Any = batch.items() if isinstance(batch, Mapping) else enumerate(batch)
+    return [(str(name), value) for name, value in items if isinstance(value, Tensor | np.ndarray) and _has_numbers(value)]
+
+
+def _has_numbers(value: Tensor | NDArray[Any]) -> bool:
+    return isinstance(value, Tensor) or value.dtype.kind in _READABLE
+
+
+def _readable(tensor: Tensor | NDArray[Any]) -> tuple[NDArray[Any], str] | None:
+    values = array_of(tensor)
+    if values.ndim == 0 or values.size == 0 or values.dtype.kind not in "iuf":
+        return None
+    return values, dtype_name(tensor)
+
+
+def _row_of(array: NDArray[Any], row: int) -> NDArray[Any] | None:
+    values = array[row]
+    values = values[thinned(values.shape)]
+    if values.size > MOST_VALUES:
+        values = values.reshape(-1)[:MOST_VALUES]
+    kept: NDArray[Any] = values.astype(np.float32 if values.dtype.kind == "f" else np.int64)
+    return kept
+
+
+def _nonfinite(name: str, array: NDArray[Any]) -> dict[str, Any] | None:
+    """How much of a field is NaN or infinite, if anything."""
+    if array.dtype.kind != "f":
+        return None
+    if array.dtype != np.float16:
+        # A dot product with itself tells at once that there is nothing.
+        flat = array.reshape(-1)
+        with np.errstate(all="ignore"):
+            square = float(flat.dot(flat))
+        if math.isfinite(square):
+            return None
+    finite = np.isfinite(array)
+    if finite.all():
+        return None
+    nan = int(np.isnan(array).sum())
+    rows = finite.reshape(array.shape[0] if array.ndim else 1, -1)
+    return {"field": name, "nan": nan, "inf": int(array.size - finite.sum()) - nan, "samples": int((~rows.all(axis=1)).sum())}

@@ -1,0 +1,298 @@
+"""Optimizers: what they hold, and their steps with the hyper-parameters of each."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from mindspore import Parameter, Tensor, nn
+from mindspore.experimental.optim import Optimizer as ExperimentalOptimizer
+from numpy.typing import NDArray
+
+from trueline.adapters.base import Watch, guarded
+from trueline.adapters.mindspore.graph import OpTrace
+from trueline.adapters.mindspore.rates import Groups, groups_of, parameters_of
+from trueline.adapters.mindspore.registry import Registry
+from trueline.adapters.mindspore.tensors import LateNorm, evenly_drawn, is_plain, norm_of
+from trueline.adapters.shared.steps import StepProgress
+from trueline.record import Recorder, to_json
+from trueline.record.identity import ByIdentity
+from trueline.record.patches import Patches
+
+OPTIMIZERS = (nn.Optimizer, ExperimentalOptimizer)
+# Values of each parameter that are kept over a sampled step, to see what the step adds to them.
+_COMPARED_VALUES = 1 << 16
+# Of sums of gradients that the script keeps; fewer values tell nothing, and so do directions that differ by more than rounding.
+_COMPARED_SUM = 1 << 12
+_FEWEST_COMPARED = 8
+_SAME_DIRECTION = 0.9999
+# Optimizers built while the training runs whose first steps are looked at closely.
+_MOST_LATER_LOOKS = 2
+# Positions in the rows of the table `optimizer_parameter`.
+_PARAMETER, _STEPS, _WITHOUT_GRADIENT = 3, 5, 6
+
+
+class _State:
+    """What is known of one optimizer."""
+
+    def __init__(self, identity: int) -> None:
+        self.id = identity
+        self.steps = 0
+        self.groups: Groups | None = None
+        self.hyperparameters: dict[tuple[int, str], Any] = {}
+        self.rows: list[list[Any]] = []
+        self.tensors: list[weakref.ref[Parameter]] = []
+        self.before: list[tuple[int, Parameter, Any]] = []
+        # Which of the sums that the script handed over was kept, and its values at the last step.
+        self.kept: tuple[int, int, NDArray[Any]] | None = None
+
+
+class OptimizerWatch(Watch):
+    """Told of calls of optimizers by whoever watches calls of cells, and of compiled steps."""
+
+    def __init__(self, recorder: Recorder, registry: Registry, trace: OpTrace, progress: StepProgress) -> None:
+        super().__init__(recorder)
+        self._registry = registry
+        self._trace = trace
+        self._progress = progress
+        self._states: ByIdentity = ByIdentity()
+        self._built = 0
+        self.on_built: list[Callable[[int, list[Any]], None]] = []
+        self._later_looks = _MOST_LATER_LOOKS
+        # Gradients that gradient functions made since the last step, and what clipping and unscaling made of them.
+        self._fresh: set[int] = set()
+        self._kept_alive: list[Any] = []
+        registry.on_new_parameters.append(self._resolve_parameters)
+
+    def install(self, patches: Patches) -> None:
+        for kind in OPTIMIZERS:
+            patches.replace(kind, "__init__", self._watched_construction(kind.__init__))
+
+    @property
+    def any_built(self) -> bool:
+        return self._built > 0
+
+    def id_of(self, optimizer: Any) -> int | None:
+        """The number of an optimizer; None for what is none."""
+        return self._state_of(optimizer).id if isinstance(optimizer, OPTIMIZERS) else None
+
+    def alive(self) -> list[Any]:
+        return [optimizer for optimizer, _ in self._states.items()]
+
+    def _state_of(self, optimizer: Any, built: int | None = None) -> _State:
+        state = self._states.get(optimizer)
+        if state is None:
+            self._built += 1
+            state = self._states[optimizer] = _State(self._built)
+            self.recorder.row("optimizer", (state.id, type(optimizer).__name__, built))
+        return state  # type: ignore[no-any-return]
+
+    def _watched_construction(self, original: Any) -> Any:
+        watch = self
+
+        def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces that method
+            original(optimizer, *args, **kwargs)
+            watch._constructed(optimizer, original, args, kwargs)
+
+        return __init__
+
+    @guarded
+    def _constructed(self, optimizer: Any, original: Any, args: Any, kwargs: Any) -> None:
+        state = self._state_of(optimizer, built=self.recorder.location())
+        state.groups = groups_of(optimizer, args, kwargs)
+        for callback in self.on_built:
+            callback(state.id, state.groups.given_rates)
+        if self.recorder.step and self._later_looks:
+            # Another phase begins, maybe with other layers and other frozen ones.
+            self._later_looks -= 1
+            self.recorder.look_closely()
+
+    def note_fresh(self, gradients: list[Any]) -> None:
+        """These were made since the last step, from nothing or from others that were."""
+        self._fresh.update(map(id, gradients))
+        self._kept_alive.append(gradients)
+
+    def is_fresh(self, gradients: Any) -> bool:
+        return any(id(gradient) in self._fresh for gradient in gradients)
+
+    # Steps
+
+    @guarded
+    def before_step(self, optimizer: Any, gradients: Any) -> dict[str, Any]:
+        """Note the gradients that the step is going to use. None where the step is part of a compiled graph."""
+        state = self._state_of(optimizer)
+        self._trace.end()
+        self._progress.inside_optimizer = True
+        state.steps += 1
+        parameters = parameters_of(optimizer)
+        if len(parameters) != len(state.tensors):
+            self._register_parameters(optimizer, state, parameters)
+        self._note_hyperparameters(optimizer, state)
+        if gradients is None:
+            self._sample(state, parameters, None)
+            return {"optimizer": state.id}
+        given = list(gradients)
+        held = [gradient for gradient in given if isinstance(gradient, Tensor)]
+        self._registry.note_gradients(parameters, given)
+        without = self._count_without_gradient(state)
+        self._sample(state, parameters, given)
+        return {
+            "optimizer": state.id,
+            "grad_norm": LateNorm(held, 1.0 / getattr(optimizer, "loss_scale", 1.0)) if held else None,
+            "cleared": self._started_from_nothing(state, given),
+            "with_gradient": len(parameters) - without,
+            "without_gradient": without,
+            "detail": self._changed_after_clipping(held) if self._progress.clipped is not None else None,
+        }
+
+    def moved(self, optimizer: Any) -> Iterator[tuple[int, bool]]:
+        """On a sampled step that was compiled, when it is over: which parameters it has changed."""
+        for number, parameter, before in self._state_of(optimizer).before:
+            yield number, not np.array_equal(before, evenly_drawn(parameter, _COMPARED_VALUES))
+
+    def count_without_gradient(self, optimizer: Any) -> int:
+        """The step was compiled: how many of the parameters no gradient can have arrived at."""
+        return self._count_without_gradient(self._state_of(optimizer))
+
+    def _started_from_nothing(self, state: _State, given: list[Any]) -> bool | None:
+        """Whether gradients hold nothing from before the last step. Those that a gradient function made never do; a sum that the
+        script keeps in parameters of its own is compared with what was added to it since then."""
+        kept = state.kept
+        state.kept = None
+        if self.is_fresh(given):
+            return True if state.steps > 1 else None
+        place = _place_to_compare(given)
+        if place is None:
+            return None
+        now = evenly_drawn(given[place], _COMPARED_SUM)
+        state.kept = (place, id(given[place]), now)
+        added = [evenly_drawn(made[place], _COMPARED_SUM) for made in self._kept_alive if _fits(made, given, place)]
+        if kept is None or kept[:2] != state.kept[:2] or not added:
+            return None
+        total = np.sum(added, axis=0)
+        alone, on_top = _alike(now, total), _alike(now - kept[2], total)
+        return alone if alone != on_top else None
+
+    def _count_without_gradient(self, state: _State) -> int:
+        """How many of the parameters no gradient can arrive at."""
+        if not self._registry.cut_off:
+            return 0
+        without = [row for row in state.rows if row[_PARAMETER] in self._registry.cut_off]
+        for row in without:
+            row[_WITHOUT_GRADIENT] += 1
+        return len(without)
+
+    def _sample(self, state: _State, parameters: list[Parameter], gradients: list[Any] | None) -> None:
+        if not self.recorder.sampled:
+            return
+        self._write_rows(state)
+        if gradients is None:
+            self._registry.snapshot(self.recorder.step)
+        else:
+            self._registry.sample_gradients()
+        state.before = [
+            (number, parameter, evenly_drawn(parameter, _COMPARED_VALUES))
+            for parameter in parameters
+            if (number := self._registry.parameter_ids.get(parameter)) is not None and is_plain(parameter) and parameter.size
+        ]
+
+    @guarded
+    def after_step(self, optimizer: Any, pending: dict[str, Any] | None) -> None:
+        self._progress.inside_optimizer = False
+        if pending is None:
+            return
+        state = self._state_of(optimizer)
+        for number, parameter, before in state.before:
+            self._registry.note_update(number, before, evenly_drawn(parameter, _COMPARED_VALUES))
+        state.before = []
+        self._forget()
+        self._progress.end(**pending)
+
+    def _forget(self) -> None:
+        self._fresh = set()
+        self._kept_alive = []
+        self._registry.forget_gradients()
+
+    def skipped(self, optimizer: Any) -> None:
+        """The step was left out because a gradient is not finite: the training step is over all the same."""
+        state = self._state_of(optimizer)
+        self._forget()
+        self._progress.end(optimizer=state.id, cleared=True if state.steps else None, detail={"skipped": True})
+
+    def _changed_after_clipping(self, gradients: list[Tensor]) -> dict[str, Any] | None:
+        """Whether the gradients were scaled by the script between clipping and this step."""
+        clipped = self._progress.clipped
+        if clipped is None or not self.recorder.sampled or not clipped[1]:
+            return None
+        norm = norm_of(gradients)
+        if not norm or 0.5 < clipped[1] / norm < 2.0:
+            return None
+        return {"clipped_norm": clipped[1], "norm": norm}
+
+    # What an optimizer holds
+
+    def _register_parameters(self, optimizer: Any, state: _State, parameters: list[Parameter]) -> None:
+        if state.groups is None:
+            state.groups = groups_of(optimizer, (), {})
+        state.rows, state.tensors = [], []
+        positions: dict[int, int] = {}
+        for parameter in parameters:
+            group = state.groups.of_parameter.get(id(parameter), 0)
+            position = positions[group] = positions.get(group, -1) + 1
+            self._registry.optimizer_of[parameter] = state.id
+            key = self._registry.parameter_ids.get(parameter)
+            shape = to_json(list(parameter.shape))
+            state.rows.append([state.id, group, position, key, shape, max(state.steps - 1, 0), 0])
+            state.tensors.append(weakref.ref(parameter))
+        self._write_rows(state)
+
+    def _resolve_parameters(self) -> None:
+        """A cell was called for the first time: its parameters may be held by an optimizer already."""
+        for state in self._states.values():
+            for row, reference in zip(state.rows, state.tensors, strict=True):
+                tensor = reference()
+                key = None if tensor is None or row[_PARAMETER] is not None else self._registry.parameter_ids.get(tensor)
+                if key is not None:
+                    row[_PARAMETER] = key
+                    self._write_row(state, row)
+
+    def _write_rows(self, state: _State) -> None:
+        for row in state.rows:
+            self._write_row(state, row)
+
+    def _write_row(self, state: _State, row: list[Any]) -> None:
+        """The rows in memory hold the number of steps before the tensor came in; those on disk the number since."""
+        self.recorder.row("optimizer_parameter", (*row[:_STEPS], state.steps - row[_STEPS], row[_WITHOUT_GRADIENT]))
+
+    def finish(self) -> None:
+        for state in self._states.values():
+            self._write_rows(state)
+
+    def _note_hyperparameters(self, optimizer: Any, state: _State) -> None:
+        if state.groups is None:
+            return
+        known = state.hyperparameters
+        for place, settings in enumerate(state.groups.at_step(optimizer, state.steps - 1, sampled=self.recorder.sampled)):
+            for name, value in settings.items():
+                if known.get((place, name), _State) != value:
+                    known[place, name] = value
+                    self.recorder.row("hyperparameter", (self.recorder.step, state.id, place, name, to_json(value)))
+
+
+def _place_to_compare(given: list[Any]) -> int | None:
+    """The smallest of the script's own sums that has enough values to tell directions apart."""
+    sums = [(part.size, place) for place, part in enumerate(given) if isinstance(part, Parameter) and is_plain(part)]
+    return min((one for one in sums if one[0] >= _FEWEST_COMPARED), default=(0, None))[1]
+
+
+def _fits(made: list[Any], given: list[Any], place: int) -> bool:
+    """Whether gradients stand in the order of the sums."""
+    return len(made) == len(given) and isinstance(made[place], Tensor) and made[place].shape == given[place].shape
+
+
+def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Whether two have the same direction: sums may be divided by the number of batches."""
+    lengths = float(np.linalg.norm(one)) * float(np.linalg.norm(other))
+    return lengths > 0 and float(one.dot(other)) > _SAME_DIRECTION * lengths

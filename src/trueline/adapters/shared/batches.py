@@ -1,0 +1,40 @@
+"""What is said of batches among the watches of an adapter, and reading their targets."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+TARGET_NAMES = {"label", "labels", "label_ids", "target", "targets", "y"}
+
+
+class Current(NamedTuple):
+    """The batch that the model was fed with last; `classes` are its labels as they are stored, when they are classes."""
+
+    seq: int
+    size: int
+    classes: bytes | None
+
+
+def target_field(fields: list[tuple[str, tuple[int, ...]]]) -> str | None:
+    """The field that holds the targets, of names and shapes: by its name, or the last of several when it has one value per
+    sample."""
+    for name, _ in fields:
+        if name.rpartition(".")[2].lower() in TARGET_NAMES:
+            return name
+    if len(fields) < 2:
+        return None
+    name, shape = fields[-1]
+    return name if int(np.prod(shape)) == shape[0] or len(shape) < len(fields[0][1]) else None
+
+
+def targets_of(values: NDArray[Any]) -> tuple[bytes | None, str | None]:
+    """One number per sample as it is stored, and its kind, when the targets are that simple."""
+    if values.size != values.shape[0] or values.size == 0 or values.dtype.kind not in "iubf":
+        return None, None
+    kind = "class"
+    if values.dtype.kind == "f" and not np.isin(values, (0.0, 1.0)).all():
+        kind = "value"
+    return values.astype("<f8").tobytes(), kind

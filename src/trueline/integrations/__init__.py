@@ -1,0 +1,1 @@
+"""Recording from inside of other tools' training loops: one file per tool."""
