@@ -90,7 +90,8 @@ def _old_statistics_momentum(found: list[tuple[Module, float]]) -> Oddity:
     given = module.settings["given_momentum"]
     return Oddity(
         f"{_names(found)}: BatchNorm momentum {given:g} makes the last batch {value:.1%} of the running statistics that "
-        f"evaluation uses; in MindSpore momentum is the weight of the old statistics ({given:g} in PyTorch's convention is {value:g} here).",
+        f"evaluation uses; in MindSpore momentum is the weight of the old statistics ({given:g} in PyTorch's convention is "
+        f"{value:g} here).",
         0.9,
         [
             Evidence(

@@ -19,6 +19,9 @@ are found by the return of their samples). Evaluation loaders never count.
 - *Small shuffle buffer*: the mean distance that samples move between epochs, against its distribution under a full shuffle
   (Spearman's footrule): a problem below a quarter of it, for streams and hand-made batches.
 
+With a seed set, MindSpore starts each new iterator of a shuffled dataset from it again: the same random order in every epoch.
+That is told, not reported.
+
 Data whose order carries meaning is left alone: series of values or tokens without class labels, values that resemble
 their neighbours (permutation test, p < 0.01), orders made by a sampler of one's own, samples that are never used twice.
 Without one target per sample a fixed order is a problem only for pictures that a sequential loader reads.

@@ -121,6 +121,11 @@ def _summary(run: Run, found: NonFinite) -> str:
     where = f" in {found.module}" if found.module else ""
     if _was_fed(run, found):
         return f"What went into the model at step {found.step} was not finite already: the loss became NaN or infinite there."
+    if found.phase == "update" and "gradients" in run.unseen:
+        return (
+            f"The compiled step {found.step} made weights{where} NaN or infinite; its loss was finite, its gradients were not "
+            "seen. Where it comes from is told by: trueline run --pynative SCRIPT"
+        )
     if found.phase == "update":
         return f"The update of step {found.step} made weights{where} NaN or infinite; loss and gradients had been finite."
     if found.phase == "backward":

@@ -13,6 +13,10 @@ infinite, and the scaler leaves the steps out. A scale that is never taken out m
 - *never unscaled*: the optimizer steps on its own after the backward pass of a scaled loss, with neither `unscale_` nor
   `scaler.step` between them, at 90 % of the steps, and the gradient norms are above 1 at half of the steps (gradients that
   were divided by hand are not);
+- *not told to the optimizer*: a training step that multiplies gradients by a fixed scale, and an optimizer that should divide
+  by it and divides by another number (MindSpore's `sens` and `loss_scale`);
+- *all vanish*: no scaler, and the gradients of all module outputs in float16 are zero throughout at nine of ten sampled steps
+  whose loss is not;
 - *steps left out*: after the scaler's first success, more than a fifth of the steps are skipped, tested against a rate of one
   in ten (binomial, p < 0.001); or more than 24 in a row before it; or the scale has fallen below 1 and steps are still skipped;
 - *overflow*: no scaler scaled the loss, and gradients of module outputs in float16 are not finite at nine of ten sampled steps

@@ -20,6 +20,9 @@ For each optimizer on its own:
 - *accumulated batches thrown away*: a single optimizer, several backward passes per step on different batches, and a
   `zero_grad` between them at every step.
 
+MindSpore's gradient functions give new gradients in every call. Where a script adds them up in parameters of its own, the sum at
+a step is compared with the gradients made since the step before: alone, or on top of the old sum.
+
 Several backward passes per step with a clean start are accumulation or several losses, and are fine.
 
 ## Evidence

@@ -18,6 +18,10 @@ that owns it is not the one that trains. Left-out parameters into which weights 
 initialisation of this run made, are taken for an intended frozen part and are not reported, unless stale tensors of the same
 shapes prove that the optimizer was meant to hold them.
 
+MindSpore gives gradients only of the parameters that are asked for, mostly the optimizer's: there a parameter counts as left
+out when the traced operations lead from it to the loss; in compiled graphs, when it is a layer at the random values of this
+run in a model whose other parameters move.
+
 ## Evidence
 The parameters left out with their gradients and unchanged content; the stale tensors and their shapes; steps counted.
 

@@ -24,6 +24,8 @@ From the order of the recorded events:
   that reaches its minimum after at most as many steps as there are epochs, or within one, goes up again; or several
   milestones all lie within as many steps as there are epochs, in the first quarter of the run; or an exponential decay of 3 %
   and more per batch (a factor of two decimals, as one sets per epoch) ends below 2 %;
+- *counted in steps, made for epochs*: the same of a list of rates or a schedule that the optimizer goes through by itself, one
+  rate per step, as MindSpore's do;
 - *scheduler first*: its first step comes before the optimizer's, and its last before the optimizer's last.
 
 ## Evidence

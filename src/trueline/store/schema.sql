@@ -106,6 +106,10 @@ CREATE TABLE step (
 --   "carried": [optimizer ids whose gradients were not empty when it started], "function": autograd node}
 -- detail of `gradient_of_gradient`: {"create_graph": bool, and where it is true on a traced step: "of": reference of the first
 --   tensor that was derived, "weighted_by": reference of the first of grad_outputs}
+-- detail of `scheduler_step`: {"type": class or function, "initial": bool (made while it is built), "by_optimizer": true where
+--   the optimizer goes through a list or a schedule by itself: told once, its rates are in `hyperparameter`}
+-- detail of `scale`: {"product": reference of the scaled loss, on a traced step; "taken_out": what the optimizer divides by,
+--   where that is its task; "compiled": true inside of a compiled step, where the order is not seen}
 -- detail of `clip`: {"kind": "norm" | "value", "limit": x, "norm_type": p}
 -- detail of `load`: {"keys": n, "missing": [the first 50], "unexpected": [...], "missing_count": n, "unexpected_count": n,
 --   "changed": n tensors whose content changed, "content": {key: digest of a matrix that was loaded}, "of": class}

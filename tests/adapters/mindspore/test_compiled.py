@@ -119,3 +119,45 @@ def test_pynative_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert run.loss_calls
     assert "in PyNative mode" in capsys.readouterr().err
     run.close()
+
+
+def test_gradients_added_up_in_a_compiled_step(recorded: Recorded) -> None:
+    @ms.jit_class
+    class Sum:
+        def __init__(self, optimizer: nn.Optimizer) -> None:
+            self.optimizer = optimizer
+            self.kept = optimizer.parameters.clone(prefix="kept", init="zeros")
+            self.zeros = optimizer.parameters.clone(prefix="zeros", init="zeros")
+            self.count = ms.Parameter(ms.Tensor(1, ms.int32), "count")
+            self.map = ops.HyperMap()
+
+        def __call__(self, gradients):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204 - read by MindSpore's compiler
+            self.map(ops.partial(ops.assign_add), self.kept, gradients)
+            if self.count % 2 == 0:
+                self.optimizer(self.kept)
+                self.map(ops.partial(ops.assign), self.kept, self.zeros)
+            ops.assign_add(self.count, ms.Tensor(1, ms.int32))
+            return True
+
+    def script() -> None:
+        model = SmallNet().set_train()
+        add = Sum(nn.SGD(model.trainable_params(), 0.1))
+
+        def forward(x, y):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+            return ops.cross_entropy(model(x), y)
+
+        gradients_of = ms.value_and_grad(forward, None, model.trainable_params())
+
+        @ms.jit
+        def step(x, y):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+            loss, gradients = gradients_of(x, y)
+            add(gradients)
+            return loss
+
+        for x, y in pipeline(64).create_tuple_iterator(num_epochs=1):
+            step(x, y)
+
+    run = recorded(script)
+    assert len(run.steps) == 4
+    assert [step.backwards for step in run.steps] == [2] * 4
+    assert not any(event.detail.get("skipped") for event in run.events_of("optimizer_step"))

@@ -58,15 +58,16 @@ class MindSporeAdapter:
         scalers = ScalerWatch(recorder, self._optimizers, self._trace, progress)
         graphs = CompiledGraphs(recorder, self._registry, self._optimizers)
         compiled = CompiledWatch(recorder, graphs, self._optimizers, losses, scores, scalers, progress, self._announce)
+        clips = ClipWatch(recorder, self._optimizers, progress)
         cells = ModuleWatch(
             recorder, self._registry, batches, scores, self._trace, progress, self._backward, self._optimizers, losses, compiled,
-            scalers,
+            scalers, clips,
         )  # fmt: skip
         self._watches: list[Watch] = [
             cells, batches, self._optimizers, self._backward, compiled, LoadWatch(recorder, self._registry), SeedWatch(recorder),
             ScheduleWatch(recorder, self._registry, self._optimizers),
         ]  # fmt: skip
-        self._visible = (cells, losses, ClipWatch(recorder, self._optimizers, progress), scalers)
+        self._visible = (cells, losses, clips, scalers)
         progress.on_first_end.append(lambda: self._announce("eager"))
 
     def install(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mindspore import Tensor, ops
+from mindspore import Tensor, nn, ops
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.optimizer import OptimizerWatch
@@ -29,6 +29,16 @@ class ClipWatch(Watch):
     def install_visible(self, patches: Patches) -> None:
         for name, kind in _FUNCTIONS.items():
             patches.replace(ops, name, self._watched(kind, getattr(ops, name)))
+
+    def cell_called(self, cell: nn.Cell, original: Any, args: Any, kwargs: Any) -> Any:
+        """A cell that clips one gradient."""
+        self._inside = True
+        try:
+            clipped = original(cell, *args, **kwargs)
+        finally:
+            self._inside = False
+        self._clipped("norm", args, kwargs, clipped)
+        return clipped
 
     def _watched(self, kind: str, original: Any) -> Any:
         def watched(*args: Any, **kwargs: Any) -> Any:

@@ -33,6 +33,8 @@ from trueline.record.patches import Patches
 
 _INSIDE = ("layers", "scores", "dropout")
 _OF_STEP = ("gradients", "order")
+# Calls in a row without a step of the optimizer that may add up gradients.
+_MOST_ACCUMULATED = 64
 # How far cells are looked for: a step function refers to a gradient function, that to the forward function, that to the model.
 _DEEPEST = 5
 # Position in the rows of the table `root_call`.
@@ -51,6 +53,7 @@ class _Parts(msgspec.Struct):
     optimizers: list[Any] = []
     losses: list[nn.Cell] = []
     scalers: list[Any] = []
+    scales: bool = False
     trains: bool = False
 
 
@@ -80,6 +83,7 @@ class CompiledWatch(Watch):
         self._unseen: set[str] = set()
         self._lasting: set[str] = set()
         self._known: dict[CodeType, _Parts] = {}
+        self._idle = 0
         # Whether steps may be left out because of their gradients: told by a cell that does so, or by one that was.
         self.may_skip = False
         # Given by the watch of cells: how a root call is recorded.
@@ -121,7 +125,8 @@ class CompiledWatch(Watch):
         parts = self._parts_of([cell])
         parts.root = cell
         parts.graph = self._graphs.of(id(cell)) if parts.trains else None
-        self.may_skip = self.may_skip or isinstance(cell, nn.TrainOneStepWithLossScaleCell)
+        parts.scales = isinstance(cell, nn.TrainOneStepWithLossScaleCell)
+        self.may_skip = self.may_skip or parts.scales
         output = self._run(original, (cell, *args), kwargs, args, parts)
         if not parts.trains:
             self._evaluated(cell, output)
@@ -236,12 +241,22 @@ class CompiledWatch(Watch):
         for optimizer, count, step in zip(parts.optimizers, *pending, strict=True):
             if step is None or (count is not None and count >= 0 and _steps_of(optimizer) == count):
                 self.may_skip = True
-                self._optimizers.skipped(optimizer)
+                self._not_stepped(optimizer, parts)
             else:
                 self._graphs.note_gradients(optimizer, graph)
+                self._idle = 0
                 self._optimizers.after_step(optimizer, step)
         for scaler in parts.scalers:
             self._scalers.updated(scaler)
+
+
+    def _not_stepped(self, optimizer: Any, parts: _Parts) -> None:
+        """Left out because of its gradients, where a scaler is at work; else gradients are added up for a step to come."""
+        self._idle += 1
+        if parts.scalers or parts.scales or self._idle > _MOST_ACCUMULATED:
+            self._optimizers.skipped(optimizer)
+        else:
+            self._optimizers.put_off(optimizer)
 
 
 def _steps_of(optimizer: Any) -> int:
@@ -258,6 +273,9 @@ def _parts_referred_to(values: list[Any], depth: int, seen: set[int]) -> Iterato
         seen.add(id(value))
         if isinstance(value, nn.Cell | amp.LossScaler):
             yield value
+        elif getattr(type(value), "__ms_class__", False) and depth:
+            # An object under `ms.jit_class`.
+            yield from _parts_referred_to(list(vars(value).values()), depth - 1, seen)
         elif isinstance(value, FunctionType | MethodType) and depth:
             function: Any = value.__func__ if isinstance(value, MethodType) else value
             held = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]

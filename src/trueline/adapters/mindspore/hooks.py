@@ -14,6 +14,7 @@ from mindspore import Tensor, context, nn, ops
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.backward import BackwardWatch
+from trueline.adapters.mindspore.clipping import ClipWatch
 from trueline.adapters.mindspore.compiled import CompiledWatch
 from trueline.adapters.mindspore.data import BatchWatch
 from trueline.adapters.mindspore.graph import OpTrace
@@ -51,6 +52,7 @@ class ModuleWatch(Watch):
         losses: LossWatch,
         compiled: CompiledWatch,
         scalers: ScalerWatch,
+        clips: ClipWatch,
     ) -> None:
         super().__init__(recorder)
         self._registry = registry
@@ -63,6 +65,7 @@ class ModuleWatch(Watch):
         self._losses = losses
         self._compiled = compiled
         self._scalers = scalers
+        self._clips = clips
         self._thread: int | None = None
         self._inside = False
         self._detailed = False
@@ -86,6 +89,8 @@ class ModuleWatch(Watch):
             recorder = watch.recorder
             if not recorder.active or recorder.busy or watch._progress.inside_optimizer:
                 return original(cell, *args, **kwargs)
+            if isinstance(cell, nn.ClipByNorm):
+                return watch._clips.cell_called(cell, original, args, kwargs)
             if watch._losses.is_loss(cell):
                 return watch._losses.cell_called(cell, original, args, kwargs)
             if watch._inside:
@@ -265,6 +270,7 @@ class ModuleWatch(Watch):
 
     def _source_of(self, inputs: list[Tensor]) -> int | None:
         """The earlier call without gradients whose output goes in."""
+        seq: int
         for seq, reference in reversed(self._graphless_outputs):
             output = reference()
             if output is not None and any(tensor is output for tensor in inputs):

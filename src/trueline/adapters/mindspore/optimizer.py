@@ -215,6 +215,13 @@ class OptimizerWatch(Watch):
         self._kept_alive = []
         self._registry.forget_gradients()
 
+    def put_off(self, optimizer: Any) -> None:
+        """The optimizer was part of what ran and did not step."""
+        self._progress.inside_optimizer = False
+        state = self._state_of(optimizer)
+        state.steps -= 1
+        state.before = []
+
     def skipped(self, optimizer: Any) -> None:
         """The step was left out because a gradient is not finite: the training step is over all the same."""
         state = self._state_of(optimizer)

@@ -106,7 +106,11 @@ class ScalerWatch(Watch):
     @guarded
     def _scaled(self, scaler: Any, given: Any, result: Any) -> None:
         losses, scaled = tensors_in(given, most=1), tensors_in(result, most=1)
-        detail = {"product": self._trace.origin(scaled[0], use=False)} if scaled and self._trace.is_on else None
+        detail = None
+        if losses and scaled and self._trace.is_on:
+            # The product is made out of sight of the trace.
+            self._trace.add("mul", losses, scaled, {"args": [_scale_of(scaler)]})
+            detail = {"product": self._trace.origin(scaled[0], use=False)}
         self.recorder.event("scale", value=_scale_of(scaler), detail=detail, location=self.recorder.location())
         if losses and scaled and math.prod(losses[0].shape) == 1:
             self._progress.unscaled = (weakref.ref(scaled[0]), LateNumber(losses[0]))
