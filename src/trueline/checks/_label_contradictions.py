@@ -48,7 +48,8 @@ def conflicting_labels(run: Run) -> Conflicts | None:
     trained = {scores.batch for scores in run.scores if scores.training}
     loaders = {batch.loader for batch in run.batches if batch.seq in trained and batch.loader is not None}
     found: dict[int, set[int]] = defaultdict(set)
-    seen: dict[int, int] = {}
+    # By loader: the same inputs may have other labels in another task, as when a model is trained for one first.
+    seen: dict[tuple[int | None, int], int] = {}
     copies = batch_with = None
     count = 0
     passes: dict[int | None, int | None] = {}
@@ -59,7 +60,7 @@ def conflicting_labels(run: Run) -> Conflicts | None:
             continue
         for sample, target in zip(batch.fingerprints, batch.targets, strict=False):
             count += 1
-            earlier = seen.setdefault(sample, int(target))
+            earlier = seen.setdefault((batch.loader, sample), int(target))
             if earlier != int(target):
                 found[sample] |= {earlier, int(target)}
                 batch_with = batch_with or batch
