@@ -18,6 +18,8 @@ is fed by, and of tensors made by hand) against those whose gradients an optimiz
   training takes in later (a last fit on everything, self-training, active learning) do not count.
 - *Copies made before the split*: most samples of one class have copies in the training set while another class has next to
   none, and evaluated samples of the copied classes were trained on.
+- *Cut after a shuffle*: a pipeline that takes or skips samples of an order that changes in every epoch gives another part each
+  time; an overlap in most of the evaluations is enough.
 - *All of it trained on*: a part of the training set through another loader, when nothing else is evaluated on.
 
 What is left alone: the loader that is trained on, the whole training set (training accuracy) or a part of it beside a separate
@@ -173,13 +175,21 @@ def _is_the_training_set(one: EvaluationSet, training: list[Loader]) -> bool:
     return any((other.settings.get("dataset_object"), other.dataset, other.length) == own for other in training)
 
 
+def _cut_after_a_shuffle(one: EvaluationSet) -> bool:
+    """Whether a pipeline takes or skips samples of an order that is another one in every epoch."""
+    shuffled = one.loader is not None and one.loader.sampler in ("RandomSampler", "ShuffleDataset")
+    return shuffled and one.loader is not None and any(name in ("Take", "Skip") for name, _ in one.loader.lines)
+
+
 def _problem(one: EvaluationSet, looks: list[list[_Judged]], training: list[Loader], *, separate: bool) -> Finding | None:
     late = [look for look in looks if any(part.comes_late for part in look)]
+    overlapping = [part for look in looks for part in look if part.overlaps]
+    if _cut_after_a_shuffle(one) and len(overlapping) > _MOST * sum(map(len, looks)):
+        return _finding(one, overlapping[-1], 0.9)
     if not late or not any(part.overlaps for part in late[0]):
         # The first look was an honest one: the training took these samples in later on (self-training, a last fit on all data).
         return None
     passes = [part for look in looks for part in look]
-    overlapping = [part for part in passes if part.overlaps]
     own = _is_the_training_set(one, training)
     mixed = [part for part in overlapping if not own and not part.is_all_trained and not part.holds_all_training]
     if one.loader is None:

@@ -108,7 +108,8 @@ def _divided(run: Run, order: EventOrder, stepped: list[Step], window: int) -> F
             "the loss is not divided, but whether the gradients are divided, scaled or clipped later is not known."
         )
     adaptive = _is_adaptive(run, stepped)
-    where = run.events_of("backward")[0].location
+    # Where gradients are added up by the script itself, the sum is divided before the optimizer gets it.
+    where = run.events_of("optimizer_step" if run.framework == "mindspore" else "backward")[0].location
     effect = (
         "an adaptive optimizer makes up for most of it" if adaptive else f"the learning rate is in effect {window} times as large"
     )

@@ -59,11 +59,15 @@ class LoadWatch(Watch):
 
         def set_data(parameter: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(parameter, *args, **kwargs)
-            if watch.recorder.active and not watch._loading and watch.recorder.step == 0:
+            if watch.recorder.active and not watch._loading and watch._is_untrained(parameter):
                 watch._set(parameter)
             return result
 
         return set_data
+
+    def _is_untrained(self, parameter: Parameter) -> bool:
+        """Before the first step, or of a model that was never called so far."""
+        return self.recorder.step == 0 or self._registry.parameter_ids.get(parameter) is None
 
     @guarded
     def _made(self, parameter: Parameter) -> None:

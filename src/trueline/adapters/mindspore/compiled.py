@@ -249,7 +249,6 @@ class CompiledWatch(Watch):
         for scaler in parts.scalers:
             self._scalers.updated(scaler)
 
-
     def _not_stepped(self, optimizer: Any, parts: _Parts) -> None:
         """Left out because of its gradients, where a scaler is at work; else gradients are added up for a step to come."""
         self._idle += 1
