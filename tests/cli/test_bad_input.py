@@ -73,7 +73,7 @@ def test_package_that_cannot_be_started(tmp_path: Path) -> None:
 def test_script_that_imports_no_framework(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('hello')\n")
     done = trueline("diagnose", "train.py", "--json", "out.json", cwd=tmp_path)
-    _refused(done, "never imported PyTorch")
+    _refused(done, "imported neither PyTorch nor MindSpore")
     assert "hello" in done.stdout
     document = json.loads((tmp_path / "out.json").read_text())
     assert document["verdict"]["status"] == "inconclusive"

@@ -15,7 +15,7 @@ training, fingerprints and targets of every batch, hyper-parameters, the loss of
 the factor. Which library's random stream is never seeded is known from the calls that seed; the lines that draw from it are
 looked up in the script's text.
 
-It is a problem only where the script means to be reproducible: it seeds PyTorch, or two libraries, or does so in a function
+It is a problem only where the script means to be reproducible: it seeds the framework, or two libraries, or does so in a function
 that is named after it. Losses that first part by less than one in 100,000, with the same weights and batches, part by
 rounding (sums in another order on several threads) and are not a problem.
 
@@ -25,11 +25,12 @@ The step at which the runs part, what differs then, which libraries were seeded 
 ## Limits
 Only the first 64 steps, and at most three times as long as they took (30 s at least). Without a seed runs differ by design:
 not applicable. `trueline check` never runs a script; `--no-rerun` leaves the rerun out. A script that finds files of its
-first run (resumes) is not checked.
+first run (resumes) is not checked. MindSpore's dropout on CPU is not always the same with the same seed: where losses part and
+nothing but such a layer is left to explain it, the item is not checked.
 
 ## What to do
-Seed every library that draws (`random.seed`, `np.random.seed`, `torch.manual_seed`), with a fixed number, before the model
-and the data are made; give loaders and generators of their own a seeded generator.
+Seed every library that draws (`random.seed`, `np.random.seed`, `torch.manual_seed`, `mindspore.set_seed`), with a fixed number,
+before the model and the data are made; give loaders and generators of their own a seeded generator.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ import re
 
 import msgspec
 
+from trueline.checks._dataflow import plain
 from trueline.checks._random_sources import Draw, unseeded_draws
 from trueline.checks._repetition import ROUNDING, Repetition
 from trueline.checks.base import Item
@@ -61,6 +63,20 @@ class Factor(msgspec.Struct, frozen=True):
     fix: str
     evidence: list[Evidence] = []
     confidence: float = 0.85
+    inside: bool = False
+    """Whether it is something that the network draws while it runs."""
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """The framework's own random stream, as its seeds are recorded, and the call that seeds it."""
+
+    library: str
+    name: str
+    call: str
+
+
+_PYTORCH = Stream("torch", "PyTorch's stream", "`torch.manual_seed(seed)`")
+_MINDSPORE = Stream("mindspore", "MindSpore's stream", "`mindspore.set_seed(seed)`")
 
 
 def conclude(run: Run) -> Finding:
@@ -92,6 +108,12 @@ def _conclude(run: Run, both: Repetition) -> Finding:
     }
     draws = unseeded_draws(run, seeded)
     factor = _seed(both) or _weights(run, both, draws) or _data(run, both, seeded, draws) or _rest(run, both, draws)
+    parted = both.differing_loss
+    if parted is not None and parted[1] > ROUNDING and (factor is None or factor.inside) and _draws_anew(run):
+        return item.not_checked(
+            "losses of two runs part with the same weights and batches, and the network has dropout, which MindSpore does not "
+            "repeat on CPU although the seed is the same."
+        )
     if factor is None:
         return _same(both)
     if not _means_to_repeat(run, seeded):
@@ -100,8 +122,18 @@ def _conclude(run: Run, both: Repetition) -> Finding:
     return _problem(both, factor)
 
 
+def _own_stream(run: Run) -> Stream:
+    return _MINDSPORE if run.framework == "mindspore" else _PYTORCH
+
+
+def _draws_anew(run: Run) -> bool:
+    """Whether the network holds an operation that differs from run to run whatever is seeded."""
+    layers = any(module.kind == "dropout" for module in run.modules.values())
+    return run.framework == "mindspore" and (layers or any("dropout" in plain(op.name) for op in run.ops))
+
+
 def _means_to_repeat(run: Run, seeded: set[str]) -> bool:
-    if "torch" in seeded or len(seeded) > 1:
+    if _own_stream(run).library in seeded or len(seeded) > 1:
         return True
     functions = [event.location.function or "" for event in run.events_of("seed") if event.location is not None]
     return any(_SEED_FUNCTION.search(name) for name in functions) or not seeded
@@ -175,12 +207,13 @@ def _weights(run: Run, both: Repetition, draws: list[Draw]) -> Factor | None:
         f"{len(differing)} parameters start with another content: {', '.join(differing[:4])}.", {"parameters": differing[:20]}, -1
     )
     seeds = [event for event in run.events_of("seed") if event.step == 0]
-    torch_seeds = [event for event in seeds if event.detail.get("library") == "torch"]
-    if not torch_seeds:
+    stream = _own_stream(run)
+    own_seeds = [event for event in seeds if event.detail.get("library") == stream.library]
+    if not own_seeds:
         return Factor(
-            "The initial weights are drawn from PyTorch's stream, which is never seeded.",
+            f"The initial weights are drawn from {stream.name}, which is never seeded.",
             seeds[-1].location if seeds else None,
-            "Add `torch.manual_seed(seed)` beside the other seeds, before the model is built.",
+            f"Add {stream.call} beside the other seeds, before the model is built.",
             [told],
         )
     fills = {(line.file, line.line) for parameter in run.parameters.values() if (line := parameter.initialised) is not None}
@@ -189,7 +222,7 @@ def _weights(run: Run, both: Repetition, draws: list[Draw]) -> Factor | None:
         return _from_stream("The initial weights are drawn from", by_hand, told)
     return Factor(
         "The seed is set after the model has been built: its initial weights are others in every run.",
-        torch_seeds[0].location,
+        own_seeds[0].location,
         "Set the seed before the model is built.",
         [told],
     )
@@ -213,9 +246,10 @@ def _data(run: Run, both: Repetition, seeded: set[str], draws: list[Draw]) -> Fa
     what = "The samples come in another order in every run" if order else "The training data is not the same in every run"
     if draws:
         return _from_stream(f"{what}: it depends on", draws, told)
-    if "torch" not in seeded:
+    stream = _own_stream(run)
+    if stream.library not in seeded:
         line = run.events_of("seed")[-1].location
-        return Factor(f"{what}: PyTorch's stream is never seeded.", line, "Add `torch.manual_seed(seed)` to the seeds.", [told])
+        return Factor(f"{what}: {stream.name} is never seeded.", line, f"Add {stream.call} to the seeds.", [told])
     loader = run.loaders.get(pair[0].loader) if pair[0].loader is not None else None
     call = next((call for call in run.root_calls if call.batch == pair[0].seq), None)
     return Factor(
@@ -253,6 +287,7 @@ def _rest(run: Run, both: Repetition, draws: list[Draw]) -> Factor | None:
         "Seed the stream that the network draws from.",
         [told],
         confidence=0.7,
+        inside=True,
     )
 
 

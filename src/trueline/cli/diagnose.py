@@ -21,6 +21,7 @@ def command(
     manifest: str | None,
     json_target: str | None,
     verbose: bool,
+    graph_mode: bool,
     reference: str | None,
     no_rerun: bool,
 ) -> None:
@@ -41,5 +42,14 @@ def command(
             "Leave the option out to check the script on its own."
         )
     ctx.exit(
-        conclude(words, module=module, name=name, manifest=manifest, json_target=json_target, verbose=verbose, rerun=not no_rerun)
+        conclude(
+            words,
+            module=module,
+            name=name,
+            manifest=manifest,
+            json_target=json_target,
+            verbose=verbose,
+            graph_mode=graph_mode,
+            rerun=not no_rerun,
+        )
     )

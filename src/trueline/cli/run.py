@@ -96,6 +96,7 @@ def command(
     if is_launcher(script, as_module=as_module):
         options = ["--budget", str(budget), *(["--steps", str(steps)] if steps is not None else [])]
         options += ["--tensors", ",".join(map(str, sorted(tensors)))] if tensors else []
+        options += ["--pynative"] if pynative else []
         ranks = RanksRecording(list(args), target, name=name, options=options)
         return Launch(ranks.program(), ranks)
     try:

@@ -43,6 +43,9 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Files that the dataset should have (see trueline data --manifest); kept with the run.",
         ),
         click.option("--name", help="Name of the new run."),
+        click.option(
+            "--graph-mode", is_flag=True, help="MindSpore: record graph mode as it is, which shows less than PyNative mode does."
+        ),
         click.option("-m", "--module", metavar="MODULE", help="Record this module, as python -m does."),
     ):
         function = decorate(function)
@@ -57,6 +60,7 @@ def conclude(
     manifest: str | None,
     json_target: str | None,
     verbose: bool,
+    graph_mode: bool,
     rerun: bool = False,
 ) -> int:
     """Record the target first unless it is a run, then check and report it; gives the exit code."""
@@ -66,9 +70,10 @@ def conclude(
     run_again: Callable[[], object] | None = None
     if directory is None:
         script = Script(None, module, words) if module is not None else Script(words[0], None, words[1:])
-        directory = record_script(script, name, output_to_stderr=json_target == STANDARD_OUTPUT)
+        recorded = record_script(script, name, graph_mode=graph_mode, output_to_stderr=json_target == STANDARD_OUTPUT)
+        directory = recorded.directory
         if rerun:
-            run_again = partial(record_again, script, directory)
+            run_again = partial(record_again, script, recorded)
     if expected is not None:
         write_manifest(expected, directory / MANIFEST_FILE)
     return report_run(directory, json_target=json_target, verbose=verbose, run_again=run_again)

@@ -109,5 +109,11 @@ def _why_nothing(info: RunInfo) -> str:
     what = info.script or "The script"
     ended = how_it_ended(info)
     if ended is not None:
-        return f"Nothing was recorded: {what} did not get as far as importing PyTorch. {ended} Run it with plain python first."
-    return f"Nothing was recorded: {what} ran to its end and never imported PyTorch. Trueline records PyTorch training scripts."
+        return (
+            f"Nothing was recorded: {what} did not get as far as importing PyTorch or MindSpore. {ended} "
+            "Run it with plain python first."
+        )
+    return (
+        f"Nothing was recorded: {what} ran to its end and imported neither PyTorch nor MindSpore. "
+        "Trueline records training scripts of these two."
+    )

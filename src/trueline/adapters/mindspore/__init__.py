@@ -32,6 +32,7 @@ from trueline.record.patches import Patches
 
 _WAYS = {
     "eager": "in PyNative mode: every cell, and the operations of the first steps",
+    "forced": "in PyNative mode instead of graph mode, to see every cell, and the operations of the first steps",
     "compiled": "compiled graphs step by step, with the operations that the compiler tells of; the tensors and gradients inside "
     "of them are not seen. All of it: trueline run --pynative",
 }
@@ -73,7 +74,7 @@ class MindSporeAdapter:
     def install(self) -> None:
         end_quietly()
         if self.recorder.eager:
-            force_pynative(self._patches)
+            force_pynative(self._patches, lambda: self._announce("forced"))
         for watch in self._watches:
             watch.install(self._patches)
         # Functions that compiled code may call: the compiler is told what they stand for, and never sees ours.

@@ -38,7 +38,7 @@ class Cells:
                 # Recomputation, derivatives and the like put words of their own between the names of cells.
                 continue
             cell = below
-        return cell  # type: ignore[no-any-return]
+        return cell
 
     def of_function(self, graph: ir.Graph, around: nn.Cell | None, line: ir.Line | None) -> nn.Cell | None:
         """The cell whose `construct` this is; None for any other function."""
