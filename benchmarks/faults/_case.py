@@ -1,8 +1,8 @@
 """A script of the benchmark with what is expected of its diagnosis, and where the scripts come from.
 
 A marker is a comment at the end of a line. `# <- fault` marks the line that the finding must name, or each of several that would
-do; where no line can be named, `# <- module: NAME` (at the end of any line, or as a line of its own) gives the module. Markers are removed before the script
-runs, and its name is a neutral one: neither may help the diagnosis.
+do; where no line can be named, `# <- module: NAME` (at the end of any line, or as a line of its own) gives the module. Markers
+are removed before the script runs, and its name is a neutral one: neither may help the diagnosis.
 """
 
 from __future__ import annotations
@@ -10,16 +10,19 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
 CASES = HERE / "cases"
 BASES = HERE / "bases"
+GRAPH_MODE = "MindSpore, graph mode"
 STRANGERS = HERE.parents[1] / "tests" / "scripts" / "strangers"
 
 SCRIPT = "train.py"
 _MARKER = re.compile(r"[ \t]*# <- (?:(fault)|module: *(\S+))[ \t]*$")
+_MINDSPORE = re.compile(r"^\s*(?:import|from) mindspore\b", re.MULTILINE)
+_COMPILED = re.compile(r"\bGRAPH_MODE\b|\bjit\b")
 _LAUNCH = re.compile(r"# launch: *(torchrun .*)$")
 
 
@@ -30,7 +33,7 @@ class Case:
     name: str
     kind: str
     origin: str
-    """`case`, `base`, `stranger` or `mutant`."""
+    """`case`, `base`, `stranger` or `mutant`; `graph` for a case in graph mode that is recorded as it is."""
     files: dict[str, str]
     item: str | None = None
     lines: tuple[int, ...] = ()
@@ -46,6 +49,14 @@ class Case:
     @property
     def has_place(self) -> bool:
         return bool(self.lines or self.module)
+
+    @property
+    def way(self) -> str:
+        """The framework, and the mode that the script asks for."""
+        text = "\n".join(self.files.values())
+        if not _MINDSPORE.search(text):
+            return "PyTorch"
+        return GRAPH_MODE if _COMPILED.search(text) else "MindSpore, PyNative mode"
 
 
 @dataclass(frozen=True)
@@ -98,6 +109,15 @@ def cases() -> list[Case]:
     """All scripts of `cases/`, by item and name."""
     paths = [path for kind in ("faulty", "healthy", "reported") for path in CASES.glob(f"*/{kind}_*.py")]
     return [case_of(path) for path in sorted(paths)]
+
+
+def as_it_is(found: Iterable[Case]) -> list[Case]:
+    """The scripts that ask for graph mode, once more: recorded in that mode instead of in PyNative mode."""
+    return [
+        replace(case, name=f"{case.name}@graph", words=("--graph-mode", *case.words), origin="graph")
+        for case in found
+        if case.way == GRAPH_MODE and not case.launch
+    ]
 
 
 def bases() -> list[Case]:

@@ -7,15 +7,16 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.faults import _tables as tables
-from benchmarks.faults._case import SCRIPT, Case, bases, case_of, cases, only, strangers, unmark
+from benchmarks.faults._case import SCRIPT, Case, as_it_is, bases, case_of, cases, only, strangers, unmark
 from benchmarks.faults._mutation import MUTATIONS, Mutation
-from benchmarks.faults._score import Outcome, Share, misses, outcome_of, score, what_is_wrong, wilson
+from benchmarks.faults._score import Outcome, Share, misses, outcome_of, reaches_goals, score, what_is_wrong, wilson
 from benchmarks.faults._source import LineMoved, Source
 from benchmarks.faults.mutate import MOST_PER_MUTATION, mutants, plantings
 from benchmarks.faults.run import parse_arguments, resumed, selection
@@ -51,6 +52,17 @@ def test_every_case_can_be_read_and_is_free_of_markers() -> None:
     assert {case.kind for case in found} >= {"faulty", "healthy"}
     assert not [case.name for case in found if "# <-" in case.files[SCRIPT] or "# launch:" in case.files[SCRIPT]]
     assert not [case.name for case in found if case.kind == "healthy" and case.has_place]
+
+
+def test_scripts_in_graph_mode_are_diagnosed_as_they_are_too() -> None:
+    every = cases()
+    (twice,) = [case for case in as_it_is(every) if case.name == "cg_04/faulty_ms_softmax_before_loss@graph"]
+    (once,) = [case for case in every if case.name == "cg_04/faulty_ms_softmax_before_loss"]
+    assert once.way == "MindSpore, graph mode"
+    assert twice.words == ("--graph-mode", SCRIPT)
+    assert twice.files == once.files
+    assert {case.way for case in as_it_is(every)} == {"MindSpore, graph mode"}
+    assert {case.way for case in every} == {"MindSpore, graph mode", "MindSpore, PyNative mode", "PyTorch"}
 
 
 def test_packages_among_the_strangers_are_started_by_their_module() -> None:
@@ -346,6 +358,16 @@ def test_the_tables_name_items_origins_and_misses() -> None:
     told = "\n".join(tables.miss_lines(some_outcomes()))
     assert "not found: tr_01/faulty_y; expected tr.01 at line 7" in told
     assert "false alarm: bases/x; cause named: cg.04" in told
+
+
+def test_graph_mode_as_it_is_has_goals_of_its_own() -> None:
+    (told, *_), way = some_outcomes(), "MindSpore, graph mode"
+    missed = replace(told, recalled=False, caused=False, placed=False, way=way, origin="graph")
+    one_of_ten = [told, missed, *[replace(missed, recalled=True)] * 9]
+    assert reaches_goals(one_of_ten)
+    assert not reaches_goals([*one_of_ten, missed])
+    assert "graph mode as it is: recall" in {row[0] for row in tables.totals(one_of_ten)}
+    assert tables.terminal_table(one_of_ten).splitlines()[-1].split()[:7] == "MindSpore, graph mode as it is 9/10".split()
 
 
 def test_the_documentation_is_replaced_between_its_marks_only(tmp_path: Path) -> None:

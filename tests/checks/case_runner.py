@@ -23,8 +23,8 @@ Diagnosis = dict[str, Any]
 
 
 def case_files(check_id: str, prefix: str) -> list[Path]:
-    """The cases of one item by the start of their names: `faulty` or `healthy`."""
-    files = sorted((CASES / check_id.replace(".", "_")).glob(f"{prefix}*.py"))
+    """The PyTorch cases of one item by the start of their names: `faulty` or `healthy`. See test_mindspore_cases.py."""
+    files = sorted(path for path in (CASES / check_id.replace(".", "_")).glob(f"{prefix}*.py") if "_ms_" not in path.name)
     assert files, f"no {prefix} cases for {check_id}"
     return files
 
