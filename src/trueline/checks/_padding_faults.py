@@ -15,6 +15,7 @@ from trueline.store import Run
 
 _RECURRENT = frozenset("lstm gru rnn_tanh rnn_relu".split())
 _ATTENTION = frozenset("multi_head_attention_forward scaled_dot_product_attention".split())
+_RELAYING = frozenset("permute transpose swapaxes to contiguous".split())
 _PER_STEP_LOSSES = ("cross_entropy", "nll_loss")
 
 
@@ -145,7 +146,7 @@ def _last_state(knowledge: Knowledge, padded: Padded, op: Op) -> PaddingFault | 
     shape = shape_of(op)
     if len(shape) != 3 or set(shape[:2]) != {padded.samples, padded.steps}:
         return None
-    for taker in knowledge.trace.consumers.get(op.seq, []):
+    for taker in _takers(knowledge, op):
         taken = shape_of(taker)
         index = str(taker.settings.get("index", ""))
         by_index = plain(taker.name) == "getitem" and len(taken) == 2 and taken[0] == padded.samples and not index.endswith(", 0")
@@ -168,6 +169,18 @@ def _last_state(knowledge: Knowledge, padded: Padded, op: Op) -> PaddingFault | 
                 0.85,
             )
     return None
+
+
+def _takers(knowledge: Knowledge, op: Op) -> list[Op]:
+    """What takes the states, in whatever order of axes they are handed over, and after what the layer itself does to them."""
+    found: list[Op] = []
+    waiting = [op]
+    while waiting:
+        for taker in knowledge.trace.consumers.get(waiting.pop().seq, []):
+            owner = knowledge.run.modules.get(taker.module) if taker.module is not None else None
+            relays = plain(taker.name) in _RELAYING or (owner is not None and owner.kind == "recurrent")
+            (waiting if relays else found).append(taker)
+    return found
 
 
 def _attention(knowledge: Knowledge, padded: Padded, op: Op) -> PaddingFault | None:

@@ -162,6 +162,31 @@ def test_a_view_is_followed_through_its_copy(recorded: Recorded) -> None:
     assert ops_of[int(last.inputs[0][1:])].name == "reshape"
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["PyNative", "jit"])
+def test_what_is_picked_by_an_index_is_followed(recorded: Recorded, compiled: bool) -> None:
+    class Picks(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Dense(4, 6), nn.Dense(6, 3)
+
+        def construct(self, x: Tensor) -> Tensor:
+            steps = self.first(x).reshape(-1, 2, 6)
+            return self.second(ops.concat([steps[:, -1], steps[:, 0, :]]))
+
+    def script() -> None:
+        model = Picks()
+        train(model, nn.SGD(model.trainable_params(), 0.1), steps=1, compiled=compiled)
+
+    run = recorded(script)
+    ops_of_step = [op for op in run.ops if op.step == 0]
+    reshaped = next(op for op in ops_of_step if op.name == "reshape")
+    picked = [op for op in ops_of_step if op.name == "getitem"]
+    assert [op.settings["index"].removesuffix(", :") for op in picked] == [":, -1", ":, 0"]
+    assert [op.inputs for op in picked] == [[f"o{reshaped.seq}"]] * 2
+    joined = next(op for op in ops_of_step if op.name == "cat")
+    assert joined.inputs == [f"o{op.seq}" for op in picked]
+
+
 def test_pipelines_are_described(recorded: Recorded) -> None:
     def script() -> None:
         source = list(zip(*samples(), strict=True))

@@ -16,7 +16,7 @@ optimizer = nn.Momentum(net.trainable_params(), learning_rate=0.5, momentum=0.9)
 
 
 def cross_entropy(p, target):
-    gain = target * ops.log(p)
+    gain = target * ops.log(p)  # <- fault
     gain = gain + (1 - target) * ops.log(1 - p)  # <- fault
     return -gain.mean()
 

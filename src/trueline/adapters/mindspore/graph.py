@@ -1,7 +1,8 @@
 """The operations of the first training steps: what flows from where to where, with the user's line of each.
 
-A dispatch mode sees every operator that runs, forward and backward, and calls it as it is. It is on from a step's first root
-call to its backward pass, on the first steps only. Operators inside of compiled functions are not seen.
+A dispatch mode sees every operator that runs, forward and backward, and calls it as it is; only indexing and the joining of a
+list of tensors get past it, and are watched by themselves. All are on from a step's first root call to its backward pass, on the
+first steps only. Operators inside of compiled functions are not seen.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from typing import Any
 import mindspore as ms
 import msgspec
 from mindspore import Parameter, Tensor
+from mindspore.ops.auto_generate.pyboost_inner_prim import concat_impl
 
 from trueline.adapters.base import guarded
 from trueline.adapters.mindspore.names import neutral_name, settings_of
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.tensors import array_of, dtype_name, tensors_in
-from trueline.adapters.shared.trace import Trace
+from trueline.adapters.shared.trace import Trace, index_text
 from trueline.record import Recorder
+from trueline.record.patches import Patches
 
+_CONCAT: Any = type(concat_impl)
 # Operators of the framework's own bookkeeping.
 _SILENT = {"Depend", "Load", "UpdateState", "MakeTuple", "TupleGetItem", "DType", "Shape", "Rank"}
 # Whose results may lie in the memory of what they took: other operators are handed a copy of them.
@@ -41,6 +45,7 @@ class OpTrace(Trace):
     def __init__(self, recorder: Recorder, registry: Registry) -> None:
         super().__init__(recorder, registry, dtype_name)
         self._mode: _Mode | None = None
+        self._past_mode = Patches()
         # Tensors that depend on trainable parameters: MindSpore's own tensors do not tell.
         self._trained: set[Any] = set()
         self._parameters: dict[Any, Parameter] = {}
@@ -55,6 +60,8 @@ class OpTrace(Trace):
             self._parameters = {self.key_of(parameter): parameter for _, parameter in self._registry.parameters()}
             self._mode = _Mode(self)
             self._mode.__enter__()
+            self._past_mode.replace(Tensor, "__getitem__", self._watched_index(Tensor.__getitem__))
+            self._past_mode.replace(_CONCAT, "__call__", _of_tuple(_CONCAT.__call__))
         self.feed(fed)
 
     def key_of(self, tensor: Tensor) -> Any:
@@ -69,6 +76,7 @@ class OpTrace(Trace):
     def end(self) -> None:
         """The backward pass starts, or the step is over: stop, and record which results were never used."""
         if self._mode is not None:
+            self._past_mode.undo()
             self._mode.__exit__(None, None, None)
             self._mode = None
         self._trained, self._parameters, self._views = set(), {}, {}
@@ -120,6 +128,21 @@ class OpTrace(Trace):
             linear = name == "MatMul" and by_weight and settings.get("args") == [False, True]
             self.add("linear" if linear else neutral_name(name), taken, outputs, settings)
 
+    def _watched_index(self, original: Any) -> Any:
+        def __getitem__(tensor: Tensor, index: Any) -> Any:  # noqa: N807 - it replaces that method
+            part = original(tensor, index)
+            if not self.recorder.busy and not self.paused:
+                self._indexed(tensor, index, part)
+            return part
+
+        return __getitem__
+
+    @guarded
+    def _indexed(self, tensor: Tensor, index: Any, part: Any) -> None:
+        if not self.is_full and isinstance(part, Tensor):
+            self._follow_copies([tensor])
+            self.add("getitem", [tensor], [part], {"index": index_text(index, _kind_of_index)})
+
     def _follow_copies(self, taken: list[Tensor]) -> None:
         """A view that goes into another operator is copied on the way, unseen: the copy is told by its content."""
         for tensor in taken:
@@ -156,6 +179,21 @@ class OpTrace(Trace):
         if name in _VIEWS:
             for view in outputs:
                 self._views.setdefault(tuple(view.shape), deque(maxlen=_MOST_VIEWS)).append(view)
+
+
+def _of_tuple(original: Any) -> Any:
+    """The operator as it is, but handed a tuple in the place of a list: tensors in lists are no tensors to a dispatch mode."""
+
+    def __call__(primitive: Any, tensors: Any, *args: Any) -> Any:  # noqa: N807 - it replaces that method
+        return original(primitive, tuple(tensors) if isinstance(tensors, list) else tensors, *args)
+
+    return __call__
+
+
+def _kind_of_index(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return "mask" if dtype_name(value) == "bool" else "tensor"
+    return type(value).__name__
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:

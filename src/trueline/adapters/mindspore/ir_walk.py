@@ -19,8 +19,8 @@ _MOST_NESTED = 2
 _MOST_NODES = 400_000
 _SEQUENCES = {"MakeTuple", "MakeList", "make_tuple", "make_list"}
 _ITEMS = {"TupleGetItem", "ListGetItem", "tuple_getitem", "list_getitem"}
-# Operators that hand on their first argument, for the order of things only.
-_HANDS_ON = {"Depend", "Load", "mutable", "identity"}
+# Operators that hand on their first argument: for the order of things only, or a list as a tuple.
+_HANDS_ON = {"Depend", "Load", "mutable", "identity", "ListToTuple", "TupleToList", "list_to_tuple", "tuple_to_list"}
 # What the compiler puts around a differentiated function that gives more than its loss.
 _AROUND = "_anonymous_"
 _FREE = re.compile(r"^\$\(@(?P<graph>\S+?):(?P<name>.*)\)$", re.DOTALL)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from trueline.adapters.shared.trace import index_text
+
 _NAMES = {
     "Dense": "linear", "DenseExt": "linear", "MatMulExt": "matmul", "MatMul": "matmul", "BatchMatMul": "bmm",
     "BatchMatMulExt": "bmm",
@@ -55,6 +57,10 @@ def settings_of(name: str, args: Any) -> dict[str, Any]:
     scalars = [_plain(value) for value in given if value is None or isinstance(value, _SCALARS) or _is_shape(value)]
     names = _POSITIONAL.get(neutral_name(name), ())
     settings = dict(zip(names, scalars, strict=False))
+    if name == "StridedSlice" and len(scalars) == 8:
+        settings["index"] = _index_of_slices(
+            [value if isinstance(value, list | tuple) else [value] for value in scalars[:3]], scalars
+        )
     if name in _KEEPING and isinstance(settings.get("p"), float | int):
         settings["p"] = round(1.0 - settings["p"], 6)
     if len(scalars) > len(names):
@@ -62,6 +68,25 @@ def settings_of(name: str, args: Any) -> dict[str, Any]:
     if name.startswith("Inplace"):
         settings["inplace"] = True
     return settings
+
+
+def _index_of_slices(bounds: list[Any], given: list[Any]) -> str:
+    """What an operator that cuts out by bounds and bits was written as: `:, -1`."""
+    begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_mask = given[3:]
+    parts: list[Any] = []
+    for axis, (begin, end, stride) in enumerate(zip(*bounds, strict=False)):
+        bit = 1 << axis
+        if ellipsis_mask & bit:
+            parts.append(...)
+        elif new_axis_mask & bit:
+            parts.append(None)
+        elif shrink_mask & bit:
+            parts.append(begin)
+        else:
+            parts.append(
+                slice(None if begin_mask & bit else begin, None if end_mask & bit else end, None if stride == 1 else stride)
+            )
+    return index_text(tuple(parts), str)
 
 
 def _plain(value: Any) -> Any:

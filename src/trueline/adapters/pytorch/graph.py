@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from trueline.adapters.base import guarded
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.tensors import dtype_name, tensors_in
-from trueline.adapters.shared.trace import Trace
+from trueline.adapters.shared.trace import Trace, index_text
 from trueline.record import Recorder
 
 # Operations without a tensor result that still take values out of the graph.
@@ -149,7 +149,7 @@ def _settings(name: str, args: Any, kwargs: Any) -> dict[str, Any]:
     if name == "scaled_dot_product_attention" and len(args) > 3 and isinstance(args[3], Tensor):
         settings["attn_mask"] = "tensor"
     if name == "getitem" and len(args) > 1:
-        settings["index"] = _index(args[1])
+        settings["index"] = index_text(args[1], _kind_of_index)
     return settings
 
 
@@ -161,16 +161,10 @@ def _masked_ends(mask: Tensor) -> list[float]:
         return [float(share) for share in masked.double().mean(0)]
 
 
-def _index(value: Any) -> str:
-    """An index as it is written: `:, -1`; tensors and lists by their kind."""
-    if isinstance(value, tuple):
-        return ", ".join(map(_index, value))
-    if isinstance(value, slice):
-        parts = ["" if part is None else str(part) for part in (value.start, value.stop, value.step)]
-        return ":".join(parts[:2] if not parts[2] else parts)
+def _kind_of_index(value: Any) -> str:
     if isinstance(value, Tensor):
         return "mask" if value.dtype is torch.bool else "tensor"
-    return "..." if value is Ellipsis else str(value) if isinstance(value, int) or value is None else type(value).__name__
+    return type(value).__name__
 
 
 def _is_shape(value: Any) -> bool:

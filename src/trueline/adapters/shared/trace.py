@@ -112,3 +112,15 @@ class Trace(Watch):
         for tensor in outputs:
             self._origins[self.key_of(tensor)] = f"o{seq}"
             self._alive.append(tensor)
+
+
+def index_text(value: Any, kind_of: Callable[[Any], str]) -> str:
+    """An index as it is written: `:, -1`; tensors and lists by their kind."""
+    if isinstance(value, tuple):
+        return ", ".join(index_text(part, kind_of) for part in value)
+    if isinstance(value, slice):
+        parts = ["" if part is None else str(part) for part in (value.start, value.stop, value.step)]
+        return ":".join(parts[:2] if not parts[2] else parts)
+    if isinstance(value, int) or value is None:
+        return str(value)
+    return "..." if value is Ellipsis else kind_of(value)
