@@ -64,8 +64,8 @@ def conclude(run: Run) -> Finding:
         return item.not_applicable("No training samples with one class label each were seen.")
     if len(counts.seen) > _VOCABULARY and counts.source.takes_sequences:
         return item.not_applicable("The classes are a vocabulary: words and tokens are rare and frequent by nature.")
-    if not any(scores.training for scores in run.scores) and not ("losses" in run.unseen and run.scores):
-        if "losses" in run.unseen:
+    if not any(scores.training for scores in run.scores) and not ("scores" in run.unseen and run.scores):
+        if "scores" in run.unseen:
             return _without_recall(counts)
         return item.not_applicable("No classifier was trained on these labels.") if run.loss_calls else _without_recall(counts)
     held_out = recall(run, training=False)
