@@ -19,7 +19,9 @@ EXPECTED = {
     "digits_stale_optimizer.py": ("tr.02", "optimizer = torch.optim.Adam("),
     "digits_detached.py": ("cg.02", "self.features(x).detach()"),
     "digits_clip_before_unscale.py": ("mp.03", "clip_grad_norm_("),
+    "lenet_mindspore_keep_prob.py": ("api.01", "nn.Dropout(0.2)"),
 }
+HEALTHY = ["digits_mlp.py", "lenet_mindspore.py"]
 
 
 def diagnose(name: str, folder: Path) -> tuple[Finished, dict[str, Any]]:
@@ -44,8 +46,9 @@ def test_cause_and_line_of_a_broken_example(name: str, tmp_path: Path) -> None:
     assert f"{name}:{lines[0]}" in finished.stdout
 
 
-def test_healthy_example_has_no_problem(tmp_path: Path) -> None:
-    finished, diagnosis = diagnose("digits_mlp.py", tmp_path)
+@pytest.mark.parametrize("name", HEALTHY)
+def test_healthy_example_has_no_problem(name: str, tmp_path: Path) -> None:
+    finished, diagnosis = diagnose(name, tmp_path)
     assert not alarms(diagnosis)
     assert diagnosis["verdict"]["cause"] is None
     assert finished.returncode == 0, finished.stdout
@@ -53,5 +56,5 @@ def test_healthy_example_has_no_problem(tmp_path: Path) -> None:
 
 def test_readme_lists_every_example_with_its_cause() -> None:
     rows = dict(re.findall(r"^\| `(\w+\.py)` \|.*\| (\S+) \|$", (EXAMPLES / "README.md").read_text(), re.MULTILINE))
-    assert rows == {"digits_mlp.py": "none"} | {name: cause for name, (cause, _) in EXPECTED.items()}
+    assert rows == dict.fromkeys(HEALTHY, "none") | {name: cause for name, (cause, _) in EXPECTED.items()}
     assert sorted(rows) == sorted(path.name for path in EXAMPLES.glob("*.py"))
