@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.graph import OpTrace
 from trueline.adapters.mindspore.rates import Groups, groups_of, parameters_of
+from trueline.adapters.mindspore.recovered import Memory, gradients_in, memories_of
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.tensors import LateNorm, evenly_drawn, is_plain, norm_of
 from trueline.adapters.shared.steps import StepProgress
@@ -31,7 +33,7 @@ _SAME_DIRECTION = 0.9999
 # Optimizers built while the training runs whose first steps are looked at closely.
 _MOST_LATER_LOOKS = 2
 # Positions in the rows of the table `optimizer_parameter`.
-_PARAMETER, _STEPS, _WITHOUT_GRADIENT = 3, 5, 6
+_GROUP, _PARAMETER, _STEPS, _WITHOUT_GRADIENT = 1, 3, 5, 6
 
 
 class _State:
@@ -45,6 +47,8 @@ class _State:
         self.rows: list[list[Any]] = []
         self.tensors: list[weakref.ref[Parameter]] = []
         self.before: list[tuple[int, Parameter, Any]] = []
+        # Of a compiled step: what tells its gradients when it is over.
+        self.memories: list[Memory] = []
         # Which of the sums that the script handed over was kept, and its values at the last step.
         self.kept: tuple[int, int, NDArray[Any]] | None = None
 
@@ -131,13 +135,13 @@ class OptimizerWatch(Watch):
             self._register_parameters(optimizer, state, parameters)
         self._note_hyperparameters(optimizer, state)
         if gradients is None:
-            self._sample(state, parameters, None)
+            self._sample(optimizer, state, parameters, None)
             return {"optimizer": state.id}
         given = list(gradients)
         held = [gradient for gradient in given if isinstance(gradient, Tensor)]
         self._registry.note_gradients(parameters, given)
         without = self._count_without_gradient(state)
-        self._sample(state, parameters, given)
+        self._sample(optimizer, state, parameters, given)
         return {
             "optimizer": state.id,
             "grad_norm": LateNorm(held, 1.0 / getattr(optimizer, "loss_scale", 1.0)) if held else None,
@@ -184,12 +188,20 @@ class OptimizerWatch(Watch):
             row[_WITHOUT_GRADIENT] += 1
         return len(without)
 
-    def _sample(self, state: _State, parameters: list[Parameter], gradients: list[Any] | None) -> None:
+    def _memories(self, optimizer: Any, state: _State, parameters: list[Parameter]) -> list[Memory]:
+        known = state.hyperparameters
+        groups = [row[_GROUP] for row in state.rows]
+        rates = [rate if isinstance(rate := known.get((group, "lr")), float) else None for group in groups]
+        decays = [decay if isinstance(decay := known.get((group, "weight_decay")), float) else 0.0 for group in groups]
+        return memories_of(optimizer, parameters, rates, decays)
+
+    def _sample(self, optimizer: Any, state: _State, parameters: list[Parameter], gradients: list[Any] | None) -> None:
         if not self.recorder.sampled:
             return
         self._write_rows(state)
         if gradients is None:
             self._registry.snapshot(self.recorder.step)
+            state.memories = self._memories(optimizer, state, parameters)
         else:
             self._registry.sample_gradients()
         state.before = [
@@ -206,9 +218,23 @@ class OptimizerWatch(Watch):
         state = self._state_of(optimizer)
         for number, parameter, before in state.before:
             self._registry.note_update(number, before, evenly_drawn(parameter, _COMPARED_VALUES))
+        if state.memories:
+            pending["grad_norm"] = self._recover_gradients(state)
         state.before = []
         self._forget()
         self._progress.end(**pending)
+
+    def _recover_gradients(self, state: _State) -> float | None:
+        """Record the gradients of a compiled step, and give their norm; None unless all are known."""
+        square, seen = 0.0, 0
+        for parameter, gradient in gradients_in(state.memories):
+            number = self._registry.parameter_ids.get(parameter)
+            if number is not None and number not in self._registry.cut_off:
+                self._registry.stat(self.recorder.step, "gradient", number, 0, gradient)
+            square += norm_of([gradient]) ** 2
+            seen += 1
+        state.memories = []
+        return math.sqrt(square) if seen == len(state.tensors) else None
 
     def _forget(self) -> None:
         self._fresh = set()
@@ -221,10 +247,12 @@ class OptimizerWatch(Watch):
         state = self._state_of(optimizer)
         state.steps -= 1
         state.before = []
+        state.memories = []
 
     def skipped(self, optimizer: Any) -> None:
         """The step was left out because a gradient is not finite: the training step is over all the same."""
         state = self._state_of(optimizer)
+        state.memories = []
         self._forget()
         self._progress.end(optimizer=state.id, cleared=True if state.steps else None, detail={"skipped": True})
 
