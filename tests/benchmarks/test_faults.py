@@ -59,7 +59,7 @@ def test_scripts_in_graph_mode_are_diagnosed_as_they_are_too() -> None:
     (twice,) = [case for case in as_it_is(every) if case.name == "cg_04/faulty_ms_softmax_before_loss@graph"]
     (once,) = [case for case in every if case.name == "cg_04/faulty_ms_softmax_before_loss"]
     assert once.way == "MindSpore, graph mode"
-    assert twice.words == ("--graph-mode", SCRIPT)
+    assert twice.words == ("--no-rerun", SCRIPT)
     assert twice.files == once.files
     assert {case.way for case in as_it_is(every)} == {"MindSpore, graph mode"}
     assert {case.way for case in every} == {"MindSpore, graph mode", "MindSpore, PyNative mode", "PyTorch"}

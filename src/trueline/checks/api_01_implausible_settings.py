@@ -54,6 +54,7 @@ from trueline.store import Run
 ITEM = Item(__name__, __doc__)
 RANK = 28
 CONSEQUENCES = ("tr.05", "hp.01", "hp.02", "api.02")
+GAINS = ("operations",)
 
 
 def conclude(run: Run) -> Finding:

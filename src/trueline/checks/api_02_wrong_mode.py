@@ -51,6 +51,7 @@ item = Item(__name__, __doc__)
 
 CONSEQUENCES = ("hp.02", "dp.02")
 RANK = 35
+GAINS = ("dropout",)
 
 _FEWEST_STEPS = 2
 _LOADED_SHARE = 0.5

@@ -7,7 +7,7 @@ A check file is named after its id and its fault (`dp_03_not_shuffled.py`) and h
 - `conclude(run) -> Finding`, which reads a recorded run and never imports a framework;
 - optionally `CONSEQUENCES`, the ids of items that fire as a consequence when this one is the cause, and `RANK`, how close
   to the root of things the fault is (lower comes first among otherwise equal findings; 50 unless given);
-- optionally `NEEDS`, what must have been seen for the item to pass (see Run.unseen).
+- optionally `NEEDS`, what must have been seen for the item to pass, and `GAINS`, what makes it tell more (see Run.unseen).
 
 Use `Item` to make findings: it knows the id and the title.
 """
@@ -41,6 +41,7 @@ class Check(msgspec.Struct, frozen=True):
     consequences: tuple[str, ...]
     rank: int
     needs: frozenset[str] = frozenset()
+    gains: frozenset[str] = frozenset()
 
 
 class Item:
@@ -107,4 +108,5 @@ def _check_of(module: ModuleType) -> Check:
         tuple(getattr(module, "CONSEQUENCES", ())),
         getattr(module, "RANK", 50),
         frozenset(getattr(module, "NEEDS", ())),
+        frozenset(getattr(module, "GAINS", ())),
     )

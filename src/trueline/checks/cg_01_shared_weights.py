@@ -57,6 +57,7 @@ from trueline.store import Run
 ITEM = Item(__name__, __doc__)
 RANK = 16
 CONSEQUENCES = ("cg.03", "tr.05", "hp.01", "hp.02")
+GAINS = ("operations",)
 _EMPTY_LIST = re.compile(r"(ModuleList|Sequential)\(\s*(\[\s*\])?\s*\)")
 
 

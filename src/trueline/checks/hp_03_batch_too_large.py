@@ -49,6 +49,7 @@ from trueline.store import Run
 ITEM = Item(__name__, __doc__)
 RANK = 70
 CONSEQUENCES = ("hp.02",)
+GAINS = ("gradients",)
 
 _LARGE = 256
 _FEW_BATCHES = 8

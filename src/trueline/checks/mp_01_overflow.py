@@ -45,6 +45,7 @@ from trueline.store import Run
 ITEM = Item(__name__, __doc__)
 RANK = 60
 CONSEQUENCES = ("hp.02", "hp.03", "tr.07")
+GAINS = ("layers",)
 
 _FLOAT16_LARGEST = 65504.0
 # A loss that has grown this much before it overflowed diverged first: the operation that overflowed is where it ended.

@@ -52,6 +52,7 @@ from trueline.store import Run
 ITEM = Item(__name__, __doc__)
 RANK = 50
 CONSEQUENCES = ("mp.01", "tr.05", "hp.01", "hp.02")
+GAINS = ("gradients",)
 
 _LARGEST = 65504.0
 _SMALLEST_NORMAL = 2.0**-14

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from trueline.checks.base import Check, registry
 from trueline.model import Conclusion, Finding
 from trueline.store import Run
@@ -15,19 +17,39 @@ def run_checks(run: Run, progress: Callable[[str], None] | None = None) -> list[
     for check in registry().values():
         if progress is not None:
             progress(check.id)
-        try:
-            findings.append(_unless_unseen(run, check, check.conclude(run)))
-        except Exception as problem:  # noqa: BLE001 - whatever a check dies of, the other items must still be concluded
-            findings.append(
-                Finding(
-                    check.id,
-                    check.title,
-                    Conclusion.ERROR,
-                    f"The check failed: {type(problem).__name__}: {problem}",
-                    limits="Nothing was concluded. Please report this with the run directory.",
-                )
-            )
+        findings.append(_conclude(run, check))
     return findings
+
+
+def look_again(run: Run, closer: Run, findings: list[Finding]) -> list[Finding]:
+    """The same findings, but of items for which something was unseen in the run: those of a second recording that shows more,
+    and maybe ends earlier, where that one finds a problem, or can tell at all."""
+    return [_look_again(run, closer, finding) for finding in findings] if closer.steps else findings
+
+
+def _look_again(run: Run, closer: Run, finding: Finding) -> Finding:
+    check = registry()[finding.id]
+    if not (check.needs | check.gains) & (run.unseen - closer.unseen):
+        return finding
+    again = _conclude(closer, check)
+    told = again.conclusion in (Conclusion.NO_PROBLEM, Conclusion.NOT_APPLICABLE)
+    if again.conclusion is not Conclusion.PROBLEM_FOUND and not (told and finding.conclusion is Conclusion.NOT_CHECKED):
+        return finding
+    where = f"Seen in the first {len(closer.steps)} steps, run again in PyNative mode."
+    return msgspec.structs.replace(again, limits=f"{again.limits} {where}".strip())
+
+
+def _conclude(run: Run, check: Check) -> Finding:
+    try:
+        return _unless_unseen(run, check, check.conclude(run))
+    except Exception as problem:  # noqa: BLE001 - whatever a check dies of, the other items must still be concluded
+        return Finding(
+            check.id,
+            check.title,
+            Conclusion.ERROR,
+            f"The check failed: {type(problem).__name__}: {problem}",
+            limits="Nothing was concluded. Please report this with the run directory.",
+        )
 
 
 def _unless_unseen(run: Run, check: Check, finding: Finding) -> Finding:

@@ -18,21 +18,10 @@ def command(
     manifest: str | None,
     json_target: str | None,
     verbose: bool,
-    graph_mode: bool,
 ) -> None:
     """Check a recorded run (a name, a directory, or `latest`) or a script.
 
     Exit code: 0 nothing found, 1 problem found, 2 wrong usage, a script that failed before it trained, or an internal
     error.
     """
-    ctx.exit(
-        conclude(
-            words,
-            module=module,
-            name=name,
-            manifest=manifest,
-            json_target=json_target,
-            verbose=verbose,
-            graph_mode=graph_mode,
-        )
-    )
+    ctx.exit(conclude(words, module=module, name=name, manifest=manifest, json_target=json_target, verbose=verbose))

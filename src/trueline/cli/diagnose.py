@@ -11,7 +11,7 @@ from trueline.errors import TruelineError
 @click.command("diagnose", cls=ScriptCommand)
 @target_options
 @click.option("--reference", metavar="REF", help="A script or run to compare with (not available in this version).")
-@click.option("--no-rerun", is_flag=True, help="Do not run the first steps a second time to see whether they can be repeated.")
+@click.option("--no-rerun", is_flag=True, help="Do not run the script a second time, neither to repeat it nor to look closer.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -21,7 +21,6 @@ def command(
     manifest: str | None,
     json_target: str | None,
     verbose: bool,
-    graph_mode: bool,
     reference: str | None,
     no_rerun: bool,
 ) -> None:
@@ -31,7 +30,8 @@ def command(
     place of the script. A script that fails or is stopped with Ctrl-C is checked up to its last complete step.
 
     A script that sets a seed is run twice: the first 64 steps again, without output, to see whether they can be repeated.
-    The files that it wrote are put back afterwards; leave this out with --no-rerun.
+    One of MindSpore's graph mode is run once more in PyNative mode, where more of it can be seen, for about as long as it
+    took. The files that it wrote are put back afterwards; leave this out with --no-rerun.
 
     Exit code: 0 nothing found, 1 problem found, 2 wrong usage, a script that failed before it trained, or an internal
     error.
@@ -42,14 +42,5 @@ def command(
             "Leave the option out to check the script on its own."
         )
     ctx.exit(
-        conclude(
-            words,
-            module=module,
-            name=name,
-            manifest=manifest,
-            json_target=json_target,
-            verbose=verbose,
-            graph_mode=graph_mode,
-            rerun=not no_rerun,
-        )
+        conclude(words, module=module, name=name, manifest=manifest, json_target=json_target, verbose=verbose, rerun=not no_rerun)
     )

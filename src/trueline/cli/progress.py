@@ -32,11 +32,6 @@ class Progress:
         self._steps = StepReader(directory)
         self._words = words or f"Recording {shlex.join(command)} (Ctrl-C ends the script, not the diagnosis)"
 
-    @classmethod
-    def again(cls, steps: int, directory: Path) -> Self:
-        """The progress of a rerun."""
-        return cls([], directory, f"Running the first {many(steps, 'step')} again (Ctrl-C leaves it out)")
-
     def __enter__(self) -> Self:
         if self._terminal:
             output_console(stderr=True).print(Text(self._words, style="dim"), soft_wrap=True)

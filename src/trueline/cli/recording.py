@@ -12,31 +12,19 @@ from datetime import datetime
 from pathlib import Path
 from types import FrameType
 
-import msgspec
-
 from trueline.cli.progress import Progress
 from trueline.cli.script import Script
-from trueline.errors import RunExists, RunNotFound, TruelineError
-from trueline.rerun import STEPS, rerun_first_steps, why_no_rerun
-from trueline.store import RERUN_FOLDER, Run, delete_run, read_info, runs_folder
+from trueline.errors import RunExists, TruelineError
+from trueline.report.words import many
+from trueline.rerun import STEPS, look_closer, rerun_first_steps, why_no_closer_look, why_no_rerun
+from trueline.store import CLOSER_FOLDER, RERUN_FOLDER, Run, runs_folder
 
 _STDERR = 2
-PYNATIVE = ("--pynative",)
 _POLL_SECONDS = 1.0
 
 
-class Recorded(msgspec.Struct, frozen=True):
-    """A recorded run, and the options of `trueline run` that it was recorded with."""
-
-    directory: Path
-    options: tuple[str, ...]
-
-
-def record_script(script: Script, name: str | None, *, graph_mode: bool, output_to_stderr: bool = False) -> Recorded:
-    """Run and record the script to its end, whatever that is.
-
-    Graph mode shows little of itself: unless `graph_mode` is to be kept, a script that asks for it is run in PyNative mode, and
-    only where it fails so, a second time as it is.
+def record_script(script: Script, name: str | None, *, output_to_stderr: bool = False) -> Path:
+    """Run and record the script to its end, whatever that is; gives the run directory.
 
     The script has this process's terminal, standard streams and directory. Ctrl-C is the script's: what it recorded
     until then is still there to be checked. `output_to_stderr` keeps this process's standard output for the report.
@@ -44,32 +32,7 @@ def record_script(script: Script, name: str | None, *, graph_mode: bool, output_
     script.check()
     name = _free_name(script.stem, name)
     directory = runs_folder() / name
-    if not graph_mode:
-        _record(script, directory, PYNATIVE, output_to_stderr=output_to_stderr)
-        if not _failed_in_place_of_graph_mode(directory):
-            return Recorded(directory, PYNATIVE)
-        print("trueline: it failed in PyNative mode; recording it once more in graph mode.", file=sys.stderr)
-        delete_run(directory)
-    _record(script, directory, (), output_to_stderr=output_to_stderr)
-    return Recorded(directory, ())
-
-
-def _failed_in_place_of_graph_mode(directory: Path) -> bool:
-    """Whether a script that asks for graph mode came to grief; in graph mode it may run."""
-    if read_info(directory).status != "failed":
-        return False
-    try:
-        run = Run(directory)
-    except RunNotFound:
-        return False
-    try:
-        return run.instead_of_graph_mode
-    finally:
-        run.close()
-
-
-def _record(script: Script, directory: Path, options: tuple[str, ...], *, output_to_stderr: bool) -> None:
-    command = [sys.executable, "-m", "trueline", "run", "--name", directory.name, *options, *script.command]
+    command = [sys.executable, "-m", "trueline", "run", "--name", name, *script.command]
     sys.stdout.flush()
     with Progress(script.command, directory) as progress, _signals_go_to_the_script() as children:
         child = subprocess.Popen(command, stdout=_STDERR if output_to_stderr else None)  # noqa: S603 - running the user's script is the job
@@ -85,20 +48,23 @@ def _record(script: Script, directory: Path, options: tuple[str, ...], *, output
             f"Recording did not start: trueline run ended with exit code {child.returncode} before it made {directory}. "
             "See its message above; trueline doctor examines the environment."
         )
+    return directory
 
 
-def record_again(script: Script, recorded: Recorded) -> None:
+def record_again(script: Script, run: Run) -> None:
     """Record the script's first steps a second time, into the run's own folder, when that can show something."""
-    try:
-        run = Run(recorded.directory)
-    except RunNotFound:
-        return
-    try:
-        if why_no_rerun(run) is None:
-            with Progress.again(min(len(run.steps), STEPS), recorded.directory / RERUN_FOLDER):
-                rerun_first_steps(run, [*recorded.options, *script.command])
-    finally:
-        run.close()
+    if why_no_rerun(run) is None:
+        words = f"Running the first {many(min(len(run.steps), STEPS), 'step')} again (Ctrl-C leaves it out)"
+        with Progress([], run.directory / RERUN_FOLDER, words):
+            rerun_first_steps(run, script.command)
+
+
+def record_closer(script: Script, run: Run) -> None:
+    """Record the script in a mode that shows more, into the run's own folder, when there is more to see."""
+    if why_no_closer_look(run) is None:
+        words = "Looking closer: running it in PyNative mode, to see inside of compiled graphs (Ctrl-C leaves it out)"
+        with Progress([], run.directory / CLOSER_FOLDER, words):
+            look_closer(run, script.command)
 
 
 def _free_name(stem: str, name: str | None) -> str:

@@ -73,6 +73,12 @@ def _steps(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 )
 @click.option("--tensors", callback=_steps, metavar="STEPS", help="Keep all tensors of these steps whole, such as 0,10-12.")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="End the script when N training steps are complete.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    metavar="S",
+    help="End the script with the first step that is complete after S seconds.",
+)
 @click.option("--pynative", is_flag=True, help="MindSpore: run graph mode and ms.jit in PyNative mode, to record all of it.")
 @click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m.")
 @click.argument("script")
@@ -82,6 +88,7 @@ def command(
     budget: float,
     tensors: frozenset[int],
     steps: int | None,
+    seconds: float | None,
     pynative: bool,
     as_module: bool,
     script: str,
@@ -95,6 +102,7 @@ def command(
     target = [*(["-m"] if as_module else []), script, *args]
     if is_launcher(script, as_module=as_module):
         options = ["--budget", str(budget), *(["--steps", str(steps)] if steps is not None else [])]
+        options += ["--seconds", str(seconds)] if seconds is not None else []
         options += ["--tensors", ",".join(map(str, sorted(tensors)))] if tensors else []
         options += ["--pynative"] if pynative else []
         ranks = RanksRecording(list(args), target, name=name, options=options)
@@ -116,6 +124,7 @@ def command(
             budget=budget,
             kept_steps=tensors,
             last_step=steps,
+            last_second=seconds,
             eager=pynative,
         ),
     )

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from trueline.cli.recording import record_again, record_script
+from trueline.cli.recording import record_again, record_closer, record_script
 from trueline.cli.script import Script
-from trueline.cli.verdict import STANDARD_OUTPUT, check_json_target, report_run
+from trueline.cli.verdict import STANDARD_OUTPUT, Reruns, check_json_target, report_run
 from trueline.errors import RunNotFound, TruelineError
 from trueline.store import MANIFEST_FILE, find_run
 from trueline.store.manifest import read as read_manifest
@@ -43,9 +43,6 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Files that the dataset should have (see trueline data --manifest); kept with the run.",
         ),
         click.option("--name", help="Name of the new run."),
-        click.option(
-            "--graph-mode", is_flag=True, help="MindSpore: record graph mode as it is, which shows less than PyNative mode does."
-        ),
         click.option("-m", "--module", metavar="MODULE", help="Record this module, as python -m does."),
     ):
         function = decorate(function)
@@ -60,23 +57,21 @@ def conclude(
     manifest: str | None,
     json_target: str | None,
     verbose: bool,
-    graph_mode: bool,
     rerun: bool = False,
 ) -> int:
     """Record the target first unless it is a run, then check and report it; gives the exit code."""
     check_json_target(json_target)
     expected = None if manifest is None else read_manifest(Path(manifest))
     directory = None if module is not None else _run_of(words, name)
-    run_again: Callable[[], object] | None = None
+    reruns: Reruns | None = None
     if directory is None:
         script = Script(None, module, words) if module is not None else Script(words[0], None, words[1:])
-        recorded = record_script(script, name, graph_mode=graph_mode, output_to_stderr=json_target == STANDARD_OUTPUT)
-        directory = recorded.directory
+        directory = record_script(script, name, output_to_stderr=json_target == STANDARD_OUTPUT)
         if rerun:
-            run_again = partial(record_again, script, recorded)
+            reruns = Reruns(partial(record_again, script), partial(record_closer, script))
     if expected is not None:
         write_manifest(expected, directory / MANIFEST_FILE)
-    return report_run(directory, json_target=json_target, verbose=verbose, run_again=run_again)
+    return report_run(directory, json_target=json_target, verbose=verbose, reruns=reruns)
 
 
 def _run_of(words: tuple[str, ...], name: str | None) -> Path | None:

@@ -7,14 +7,16 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
-from trueline.checks import run_checks
+import msgspec
+
+from trueline.checks import look_again, run_checks
 from trueline.diagnose import diagnose, diagnose_nothing
 from trueline.errors import RunNotFound, TruelineError
-from trueline.model import Conclusion, Diagnosis, RunInfo
+from trueline.model import Conclusion, Diagnosis, Finding, RunInfo
 from trueline.report.console import output_console
 from trueline.report.json import diagnosis_json
 from trueline.report.terminal import how_it_ended, print_report
-from trueline.store import Run, read_info
+from trueline.store import CLOSER_FOLDER, Run, read_info
 from trueline.store.format import recorded_ranks
 
 NOTHING_FOUND, PROBLEM_FOUND, FAILED = 0, 1, 2
@@ -31,12 +33,18 @@ def check_json_target(target: str | None) -> None:
         raise TruelineError(f"--json takes a file in an existing folder, or - for standard output. Received {target!r}.")
 
 
-def report_run(directory: Path, *, json_target: str | None, verbose: bool, run_again: Callable[[], object] | None = None) -> int:
-    """Everything that `check` and `diagnose` do with a run directory; gives the exit code.
+class Reruns(msgspec.Struct, frozen=True):
+    """What may be recorded beside a run: its first steps once more, and the whole of it in a mode that shows more.
 
-    `run_again` records the script's first steps once more. It comes right before the check that reads them, and after those
-    that look at files: the script may write its files again.
+    They come after the checks that look at files: the script may write its files again.
     """
+
+    again: Callable[[Run], None]
+    closer: Callable[[Run], None]
+
+
+def report_run(directory: Path, *, json_target: str | None, verbose: bool, reruns: Reruns | None = None) -> int:
+    """Everything that `check` and `diagnose` do with a run directory; gives the exit code."""
     info = read_info(directory)
     if not recorded_ranks(directory):
         reason = _why_nothing(info)
@@ -44,7 +52,7 @@ def report_run(directory: Path, *, json_target: str | None, verbose: bool, run_a
         raise RunNotFound(f"{reason} (Run {info.name}.)")
     run = Run(directory)
     try:
-        diagnosis = _checked(run, run_again)
+        diagnosis = _checked(run, reruns)
         # The document first: whoever closes the pipe of the report early must not lose it.
         _write_json(diagnosis, run.info, json_target)
         if json_target != STANDARD_OUTPUT:
@@ -65,24 +73,42 @@ def exit_code(diagnosis: Diagnosis, run: Run) -> int:
     return FAILED if not run.steps and nothing_to_see else NOTHING_FOUND
 
 
-def _checked(run: Run, run_again: Callable[[], object] | None) -> Diagnosis:
+def _checked(run: Run, reruns: Reruns | None) -> Diagnosis:
     # Read something first: a damaged file is one message, not a failure of every check.
     len(run.steps)
     console = output_console(stderr=True)
     status = console.status("checking") if console.is_terminal else None
 
+    def record(rerun: Callable[[Run], None]) -> None:
+        if status is not None:
+            status.stop()
+        rerun(run)
+        if status is not None:
+            status.start()
+
     def about_to(check_id: str) -> None:
-        if check_id == _READS_THE_RERUN and run_again is not None:
-            if status is not None:
-                status.stop()
-            run_again()
-            if status is not None:
-                status.start()
+        if check_id == _READS_THE_RERUN and reruns is not None:
+            record(reruns.again)
         if status is not None:
             status.update(f"checking {check_id}")
 
     with status or nullcontext():
-        return diagnose(run, run_checks(run, about_to))
+        findings = run_checks(run, about_to)
+        if reruns is not None:
+            record(reruns.closer)
+        return diagnose(run, _seen_closer(run, findings))
+
+
+def _seen_closer(run: Run, findings: list[Finding]) -> list[Finding]:
+    """The findings, better founded where the run was recorded a second time in a mode that shows more."""
+    try:
+        closer = Run(run.directory / CLOSER_FOLDER)
+    except RunNotFound:
+        return findings
+    try:
+        return look_again(run, closer, findings)
+    finally:
+        closer.close()
 
 
 def _write_json(diagnosis: Diagnosis, info: RunInfo, target: str | None) -> None:

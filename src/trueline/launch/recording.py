@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import platform
@@ -39,7 +40,8 @@ class Recording:
     directory, and rank 0 describes the run. `rank`, `ranks` and `directory` are given where a process of the script's own
     records itself into the run of the process that started it, which describes the run then.
 
-    `last_step` ends the process, quietly and at once, when that many steps are complete. `eager`: see Recorder.
+    `last_step` ends the process, quietly and at once, when that many steps are complete, `last_second` with the first that is
+    complete after this time. `eager`: see Recorder.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Recording:
         budget: float = DEFAULT_BUDGET,
         kept_steps: frozenset[int] = frozenset(),
         last_step: int | None = None,
+        last_second: float | None = None,
         rank: int | None = None,
         ranks: int | None = None,
         directory: Path | None = None,
@@ -74,8 +77,8 @@ class Recording:
             eager=eager,
             scratch=self.directory / f"{SCRATCH_FOLDER}{self.rank}",
         )
-        if last_step is not None:
-            self._end_after(last_step)
+        if last_step is not None or last_second is not None:
+            self._end_after(math.inf if last_step is None else last_step, math.inf if last_second is None else last_second)
         self._save()
         self._adapters: list[Adapter] = []
         self._patches = Patches()
@@ -110,12 +113,12 @@ class Recording:
         self._save()
         return True
 
-    def _end_after(self, steps: int) -> None:
+    def _end_after(self, steps: float, seconds: float) -> None:
         end_step = self.recorder.end_step
 
         def counted(**step: Any) -> None:
             end_step(**step)
-            if self.recorder.step >= steps:
+            if self.recorder.step >= steps or perf_counter() - self._started >= seconds:
                 self.stop(exit_code=0)
                 for child in multiprocessing.active_children():
                     child.terminate()

@@ -1,5 +1,6 @@
 """Running a script again, to learn from what is different then."""
 
+from trueline.rerun.closer_look import look_closer, why_no_closer_look
 from trueline.rerun.first_steps import STEPS, rerun_first_steps, why_no_rerun
 
-__all__ = ["STEPS", "rerun_first_steps", "why_no_rerun"]
+__all__ = ["STEPS", "look_closer", "rerun_first_steps", "why_no_closer_look", "why_no_rerun"]

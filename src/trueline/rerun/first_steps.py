@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from contextlib import suppress
-
-from trueline.rerun.kept_files import can_be_kept, put_away, written_files
+from trueline.rerun.kept_files import can_be_kept, written_files
+from trueline.rerun.once_more import record_once_more
 from trueline.store import RERUN_FOLDER, Run
 
 STEPS = 64
@@ -31,45 +26,13 @@ def why_no_rerun(run: Run) -> str | None:
 
 
 def rerun_first_steps(run: Run, command: list[str]) -> None:
-    """Run the command of `trueline run` again, up to as many steps as are compared.
-
-    Its output is discarded, it reads nothing, and what it writes is taken back.
-    """
-    directory = run.directory.absolute()
+    """Run the command of `trueline run` again, up to as many steps as are compared."""
     steps = min(len(run.steps), STEPS)
     limit = max(_SHORTEST_LIMIT, _TIMES_AS_LONG * _seconds_to_last(run))
-    arguments = ["run", "--name", RERUN_FOLDER, "--steps", str(steps), *command]
-    environment = os.environ | {"TRUELINE_RUNS": str(directory)}
-    with put_away(written_files(run), directory / "kept", directory / RERUN_FOLDER):
-        process = subprocess.Popen(  # noqa: S603 - running the user's script is the job
-            [sys.executable, "-m", "trueline", *arguments],
-            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            process.wait(limit)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
-            _end(process)
-        finally:
-            # Workers of loaders and other processes that the script left behind.
-            _signal_all(process.pid, signal.SIGKILL)
+    record_once_more(run, RERUN_FOLDER, ["--steps", str(steps)], command, limit=limit)
 
 
 def _seconds_to_last(run: Run) -> float:
     """At most this long the first run took until the last step that is compared."""
     later = sum(step.seconds for step in run.steps[STEPS:])
     return max(0.0, (run.info.seconds or 0.0) - later)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    _signal_all(process.pid, signal.SIGTERM)
-    try:
-        process.wait(5.0)
-    except subprocess.TimeoutExpired:
-        _signal_all(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _signal_all(group: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)

@@ -16,6 +16,8 @@ RUN_FILE = "run.json"
 TENSOR_FOLDER = "tensors"
 # A second recording of the same script's first steps, and the manifest of files that the user expects.
 RERUN_FOLDER = "rerun"
+# A second recording in a mode of the framework that shows more.
+CLOSER_FOLDER = "closer"
 # With the number of the rank: files that a framework writes while it is recorded. Gone when they have been read.
 SCRATCH_FOLDER = "scratch"
 MANIFEST_FILE = "manifest.json"

@@ -83,11 +83,6 @@ class Run:
         return frozenset(_json(self.meta.get("unseen", "[]")))
 
     @property
-    def instead_of_graph_mode(self) -> bool:
-        """Whether a script that asks for graph mode was run in PyNative mode, to see all of it."""
-        return "forced" in _json(self.meta.get("recorded", "[]"))
-
-    @property
     def framework(self) -> str | None:
         """The framework that trained, whose words advice is given in; the one that was imported where nothing trained."""
         return "mindspore" if "recorded" in self.meta else next(iter(self.info.frameworks), None)
