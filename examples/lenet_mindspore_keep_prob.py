@@ -37,7 +37,7 @@ parts = train_test_split(images.reshape(-1, 8, 8), labels, test_size=0.2, random
 train, test = pipeline(parts[0], parts[2], shuffle=True), pipeline(parts[1], parts[3], shuffle=False)
 
 net = LeNet()
-optimizer = nn.Momentum(net.trainable_params(), learning_rate=0.02, momentum=0.9)
+optimizer = nn.Momentum(net.trainable_params(), learning_rate=0.05, momentum=0.9)
 model = Model(net, nn.CrossEntropyLoss(), optimizer, metrics={"accuracy"})
 model.train(6, train, callbacks=[LossMonitor(train.get_dataset_size())], dataset_sink_mode=False)
 print(model.eval(test, dataset_sink_mode=False))
