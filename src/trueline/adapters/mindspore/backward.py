@@ -151,6 +151,7 @@ class BackwardWatch(Watch):
 
     def finish(self) -> None:
         """The script has run to its end and no optimizer ever stepped: what was seen since the last step counts as one."""
+        self._optimizers.settle()
         if self._progress.backwards and not self._progress.optimizer_has_stepped:
             self._end_step()
 

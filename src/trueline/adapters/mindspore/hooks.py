@@ -232,6 +232,7 @@ class ModuleWatch(Watch):
     def _root_row(self, cell: nn.Cell, args: Any, kwargs: Any, *, grad: bool, seen: bool = True) -> list[Any] | None:
         """Record a root call. `seen`: whether what happens inside of it can be watched."""
         recorder = self.recorder
+        self._optimizers.settle()
         if grad and recorder.step and self._registry.module_id(cell) is None and tensors_of(cell):
             recorder.look_closely()
         number = self._registry.root_id(cell)

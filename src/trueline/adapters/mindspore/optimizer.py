@@ -17,7 +17,7 @@ from trueline.adapters.mindspore.graph import OpTrace
 from trueline.adapters.mindspore.rates import Groups, groups_of, parameters_of
 from trueline.adapters.mindspore.recovered import Memory, gradients_in, memories_of
 from trueline.adapters.mindspore.registry import Registry
-from trueline.adapters.mindspore.tensors import LateNorm, evenly_drawn, is_plain, norm_of
+from trueline.adapters.mindspore.tensors import LateNorm, array_of, evenly_drawn, is_plain, norm_of
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder, to_json
 from trueline.record.identity import ByIdentity
@@ -68,6 +68,8 @@ class OptimizerWatch(Watch):
         # Gradients that gradient functions made since the last step, and what clipping and unscaling made of them.
         self._fresh: set[int] = set()
         self._kept_alive: list[Any] = []
+        # Whether the gradients of the running step are finite, where the script asked.
+        self._finite: Any = None
         registry.on_new_parameters.append(self._resolve_parameters)
 
     def install(self, patches: Patches) -> None:
@@ -120,6 +122,18 @@ class OptimizerWatch(Watch):
 
     def is_fresh(self, gradients: Any) -> bool:
         return any(id(gradient) in self._fresh for gradient in gradients)
+
+    def note_finite(self, finite: Any) -> None:
+        """The script asked whether gradients are finite, and was given this tensor."""
+        self._finite = finite
+
+    @guarded
+    def settle(self) -> None:
+        """The model is called again, or the script ends: where the script found gradients that are not finite and no optimizer
+        has stepped since, it left the step out."""
+        optimizers = self.alive()
+        if self._finite is not None and self._progress.backwards and len(optimizers) == 1 and not bool(array_of(self._finite)):
+            self.skipped(optimizers[0])
 
     # Steps
 
@@ -237,6 +251,7 @@ class OptimizerWatch(Watch):
         return math.sqrt(square) if seen == len(state.tensors) else None
 
     def _forget(self) -> None:
+        self._finite = None
         self._fresh = set()
         self._kept_alive = []
         self._registry.forget_gradients()

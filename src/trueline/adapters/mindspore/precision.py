@@ -36,6 +36,7 @@ class ScalerWatch(Watch):
             patches.replace(scaler, "scale", self._watched(scaler.scale, self._scaled))
             patches.replace(scaler, "unscale", self._watched(scaler.unscale, self._unscaled))
             patches.replace(scaler, "adjust", self._watched(scaler.adjust, self._adjusted))
+        patches.replace(amp, "all_finite", self._watched_question(amp.all_finite))
 
     def around(self, call: Any, cell: nn.Cell, args: Any, kwargs: Any) -> Any:
         """A step with a scale of its own: `call` it between the events of the scale."""
@@ -93,6 +94,15 @@ class ScalerWatch(Watch):
     @guarded
     def _scaler_built(self, scaler: Any) -> None:
         self._built[scaler] = self.recorder.location()
+
+    def _watched_question(self, original: Any) -> Any:
+        def all_finite(*args: Any, **kwargs: Any) -> Any:
+            finite = original(*args, **kwargs)
+            if self.recorder.active and not self.recorder.busy:
+                self._optimizers.note_finite(finite)
+            return finite
+
+        return all_finite
 
     def _watched(self, original: Any, told: Any) -> Any:
         def watched(scaler: Any, given: Any) -> Any:
