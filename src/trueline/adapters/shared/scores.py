@@ -53,6 +53,8 @@ class ScoreWatch(Watch):
         self._batches = batches
         self._started = perf_counter()
         self._spent = 0.0
+        # For what the script computes, which it would have waited for a little later.
+        self.waited = 0.0
         # When the next batch can be afforded: asked before everything else, in every step.
         self.due = self._started
         self._last: tuple[int, bool] | None = None
@@ -61,7 +63,8 @@ class ScoreWatch(Watch):
         self._waiting: list[_Waiting] = []
 
     def _account(self, started: float) -> None:
-        self._spent += perf_counter() - started
+        self._spent += perf_counter() - started - self.waited
+        self.waited = 0.0
         self.due = self._started + (self._spent - _ALLOWANCE) / _SHARE
 
     @guarded
