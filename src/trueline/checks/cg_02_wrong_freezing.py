@@ -42,6 +42,7 @@ from trueline.checks._dataflow import Trace, line_of, plain
 from trueline.checks._frozen_layers import frozen_at_random, moving_while_frozen
 from trueline.checks._gradient_cuts import Cut, find_cut, find_flat_operation
 from trueline.checks._parameters import ParameterHistory, listed
+from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Parameter
 from trueline.store import Run
@@ -160,7 +161,11 @@ def _flat_finding(history: ParameterHistory, trace: Trace, limits: str) -> Findi
                 )
             ],
             fix=f"Use a differentiable stand-in for {plain(op.name)}, or a straight-through estimator: x + "
-            f"({plain(op.name)}(x) - x).detach().",
+            + either(
+                history.run,
+                pytorch=f"({plain(op.name)}(x) - x).detach().",
+                mindspore=f"ops.stop_gradient({plain(op.name)}(x) - x).",
+            ),
             location=where,
             limits=limits,
         )
