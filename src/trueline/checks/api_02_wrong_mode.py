@@ -35,7 +35,7 @@ a copy of the model that no optimizer trains, is not judged.
 
 ## What to do
 Call `model.eval()` before evaluating and `model.train()` before going on with training; give `F.dropout` its
-`training=self.training`.
+`training=self.training`. In MindSpore: `model.set_train(False)`, `model.set_train(True)` and `ops.dropout`.
 """
 
 from __future__ import annotations

@@ -35,8 +35,9 @@ one attribute in a loop. Copies of an initialised layer that training makes diff
 TransformerEncoder makes them. Ties that were lost before the model was first called cannot be seen.
 
 ## What to do
-Build each layer on its own: `nn.ModuleList([nn.Linear(d, d) for _ in range(n)])`. Tie weights by assigning the parameter
-itself, `head.weight = embedding.weight`, after everything that replaces it.
+Build each layer on its own: `nn.ModuleList([nn.Linear(d, d) for _ in range(n)])`, in MindSpore `nn.CellList` of `nn.Dense`. Tie
+weights by assigning the parameter itself, `head.weight = embedding.weight` (`embedding.embedding_table` in MindSpore), after
+everything that replaces it.
 """
 
 from __future__ import annotations

@@ -30,8 +30,9 @@ Modules that are never called belong to cg.03, parameters outside of every optim
 weights to wi.01.
 
 ## What to do
-Remove the detach, no_grad or numpy call on the way to the loss; set requires_grad=True for the new layer; build the optimizer
-from the parameters that are trainable.
+Remove the detach, no_grad or numpy call on the way to the loss (in MindSpore `ops.stop_gradient`, `asnumpy`, or a call outside of
+the function that is differentiated); set requires_grad=True for the new layer; build the optimizer from the parameters that are
+trainable.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ Needs three batches per epoch. In a single epoch only the labels' order can be j
 told from a missing shuffle.
 
 ## What to do
-Pass `shuffle=True` to the training DataLoader, or draw a new permutation of the samples at the start of each epoch.
+Pass `shuffle=True` to the training DataLoader (in MindSpore to the dataset, or call its `shuffle(buffer_size)` with the size of
+the data set before `batch`), or draw a new permutation of the samples at the start of each epoch.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ the scale, the skipped steps, and a scale to use: the largest power of two that 
 Gradients are looked at in sampled steps. A scale by hand that is too small is not seen.
 
 ## What to do
-Use `torch.amp.GradScaler` around the backward pass and the step, with its default settings; or train in bfloat16, whose range
-is that of float32.
+Use `torch.amp.GradScaler` around the backward pass and the step, with its default settings, in MindSpore `amp.DynamicLossScaler`
+or a loss scale manager whose scale the optimizer is told (`loss_scale`); or train in bfloat16, whose range is that of float32.
 """
 
 from __future__ import annotations

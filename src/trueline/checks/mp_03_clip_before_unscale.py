@@ -30,7 +30,8 @@ is seen only when the clip goes through the framework's clipping function; a cli
 nearly every step.
 
 ## What to do
-Call `scaler.unscale_(optimizer)` after the last backward pass and before clipping.
+Call `scaler.unscale_(optimizer)` after the last backward pass and before clipping; in MindSpore clip what
+`scaler.unscale(gradients)` returns.
 """
 
 from __future__ import annotations

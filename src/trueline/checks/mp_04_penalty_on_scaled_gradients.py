@@ -29,7 +29,7 @@ division of the squared norm by the scale instead of its square passes.
 
 ## What to do
 Take the penalty's gradients of the unscaled output, and scale the final loss only; or divide the gradients by
-`scaler.get_scale()` before their norm.
+`scaler.get_scale()` (MindSpore: `scaler.scale_value`) before their norm.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ Clearing that is forgotten at less than half of the steps is not reported. A gra
 this one's parameters between two steps (a generator's loss in the discriminator) is not told from accumulation.
 
 ## What to do
-Call `optimizer.zero_grad()` once per update: right after `optimizer.step()`, or before the first backward pass of the next.
+Call `optimizer.zero_grad()` once per update: right after `optimizer.step()`, or before the first backward pass of the next. In
+MindSpore set one's own sums of gradients back to zero there.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ and is reported; mark it with requires_grad_(False). At least two optimizer step
 
 ## What to do
 Build the optimizer after the model is complete (layers replaced, copied, moved), from all the parts that must train; add
-parts built later with optimizer.add_param_group.
+parts built later with optimizer.add_param_group. In MindSpore: from `model.trainable_params()`, once everything is built.
 """
 
 from __future__ import annotations

@@ -37,8 +37,9 @@ be told (streams, drawn batches) a schedule per batch is not judged. With severa
 not judged.
 
 ## What to do
-Per batch: `zero_grad`, forward, `backward`, `optimizer.step`. Per epoch, after the batches: `scheduler.step`; or build the
-scheduler for steps (`T_max = epochs * len(loader)`).
+Per batch: `zero_grad`, forward, `backward`, `optimizer.step`; in MindSpore the function of `value_and_grad`, then
+`optimizer(gradients)`. Per epoch, after the batches: `scheduler.step`; or build the scheduler for steps
+(`T_max = epochs * len(loader)`), as MindSpore's lists and schedules of rates always count them.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ Losses of one's own, sums by design, several losses per step and clipped gradien
 that was lowered to make up for the missing division cannot be told from one that was not.
 
 ## What to do
-Propagate `loss / k`, and step once more at the end of the epoch for the batches that are left.
+Propagate `loss / k`, or divide one's own sum of gradients by k, and step once more at the end of the epoch for the batches that
+are left.
 """
 
 from __future__ import annotations

@@ -37,8 +37,9 @@ A constant recurrent layer beside matrices that are random is not reported, as t
 symmetry: a single constant layer that dropout breaks up is not reported. Small scales are not judged.
 
 ## What to do
-Leave the framework's default initialisation in place, or use a random one (nn.init.kaiming_uniform_, xavier_uniform_);
-initialise only biases, norm scales and the last layer of a residual branch with constants.
+Leave the framework's default initialisation in place, or use a random one (nn.init.kaiming_uniform_, xavier_uniform_; MindSpore's
+initializers HeUniform, XavierUniform); initialise only biases, norm scales and the last layer of a residual branch with
+constants.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ Content is not judged: a complete load of the wrong file looks right without a r
 are not seen as loads. Of each load the first 50 keys and 64 matrices are kept.
 
 ## What to do
-Rename the keys to what the model expects, load with strict=True (or look at what `load_state_dict` returns), and load
-after the initialisation, into the model that is trained.
+Rename the keys to what the model expects, load with strict=True (or look at what `load_state_dict` returns; MindSpore's
+`load_param_into_net` returns the names that were not loaded), and load after the initialisation, into the model that is trained.
 """
 
 from __future__ import annotations
