@@ -9,6 +9,7 @@ from trueline.checks._dataflow import Trace, parent_of
 from trueline.checks._gradient_cuts import scores_layer, takes_trained_values
 from trueline.checks._loss_patterns import Fault
 from trueline.checks._parameters import ParameterHistory, listed
+from trueline.checks._words import either
 from trueline.model import Evidence, Parameter
 
 LAYERS = frozenset({"linear", "conv", "recurrent", "attention"})
@@ -63,8 +64,8 @@ def frozen_at_random(history: ParameterHistory, trace: Trace) -> Fault | None:
             for parameter in chosen[:8]
         ],
         None if where is None else where.of_module(module.name),
-        f"Let it learn: for p in {module.name}.parameters(): p.requires_grad = True, before the optimizer is built; or "
-        "load its weights first.",
+        f"Let it learn: for p in {module.name}.{either(run, pytorch='parameters()', mindspore='get_parameters()')}: "
+        "p.requires_grad = True, before the optimizer is built; or load its weights first.",
     )
 
 
@@ -163,7 +164,11 @@ def moving_while_frozen(history: ParameterHistory) -> Fault | None:
             for p, at in found[:8]
         ],
         None if where is None else where.of_module(name),
-        "Build the optimizer from the trainable parameters only ([p for p in model.parameters() if p.requires_grad]), "
-        "or set p.grad = None when "
-        f"freezing (seen from step {step} on).",
+        either(
+            run,
+            pytorch="Build the optimizer from the trainable parameters only ([p for p in model.parameters() if "
+            f"p.requires_grad]), or set p.grad = None when freezing (seen from step {step} on).",
+            mindspore="Set requires_grad = False before the optimizer is built, and build it from model.trainable_params() "
+            f"(seen from step {step} on).",
+        ),
     )

@@ -18,6 +18,7 @@ from trueline.checks._dataflow import (
     shape_of,
 )
 from trueline.checks._loss_graph import cuts_gradient
+from trueline.checks._words import either
 from trueline.model import Location, Op, Parameter
 
 _EXPLICIT = frozenset({"detach", "data"})
@@ -81,9 +82,7 @@ def _described(trace: Trace, op: Op) -> Cut:
     name = plain(op.name)
     if name in _EXPLICIT:
         where = line_of(trace.run, op)
-        text = f".{name}" + ("()" if name == "detach" else "")
-        if where is not None and "stop_gradient" in (where.source or ""):
-            text = "stop_gradient"
+        text = either(trace.run, pytorch=f".{name}" + ("()" if name == "detach" else ""), mindspore="stop_gradient")
         return Cut(f"by {text} at {where}", f"Remove {text} at {where}.", where, _module_name(trace, op), 0.97)
     if is_in(op, COPIES_VALUES | LEAVES_FRAMEWORK):
         where = line_of(trace.run, op)
@@ -96,7 +95,11 @@ def _described(trace: Trace, op: Op) -> Cut:
     where, module = _outermost_without_gradient(trace, op)
     return Cut(
         f"because `{module or name}` is computed with gradients switched off at {where}",
-        f"Take {where} out of torch.no_grad() (or inference_mode) in training.",
+        either(
+            trace.run,
+            pytorch=f"Take {where} out of torch.no_grad() (or inference_mode) in training.",
+            mindspore=f"Move {where} into the function that is differentiated (value_and_grad).",
+        ),
         where,
         module,
         0.97,
@@ -160,9 +163,11 @@ def _cut_between_roots(trace: Trace, parameter: Parameter) -> Cut | None:
             where = source.location
             return Cut(
                 f"because `{module.name}` is called with gradients switched off at {where}",
-                f"Take the call at {where} out of torch.no_grad() in training."
-                if run.framework != "mindspore"
-                else f"Move the call at {where} into the function that is differentiated (value_and_grad).",
+                either(
+                    run,
+                    pytorch=f"Take the call at {where} out of torch.no_grad() in training.",
+                    mindspore=f"Move the call at {where} into the function that is differentiated (value_and_grad).",
+                ),
                 None if where is None else where.of_module(module.name),
                 module.name,
                 0.95,

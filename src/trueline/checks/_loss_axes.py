@@ -18,6 +18,7 @@ from trueline.checks._dataflow import (
     shape_of,
 )
 from trueline.checks._loss_patterns import Fault, loss_name, made_by, values_of
+from trueline.checks._words import words_of
 from trueline.model import Evidence, LossCall, Op
 
 _BINARY = ELEMENTWISE & frozenset("add sub subtract mul multiply div divide true_divide truediv".split())
@@ -54,7 +55,7 @@ def normalised_over_batch(trace: Trace, loss: LossCall) -> Fault | None:
             0.95,
             [made_by(trace, op, f"{plain(op.name)} over axis 0, of size {shape[0]}, the batch size."), values_of(loss)],
             where,
-            f"Normalise over the class axis: {plain(op.name)}(…, dim=1) at {where}"
+            f"Normalise over the class axis: {plain(op.name)}(…, {words_of(trace.run).axis}=1) at {where}"
             + (", or give cross_entropy the raw scores." if loss.kind in ("cross_entropy", "nll_loss") else "."),
         )
     return None
@@ -77,7 +78,8 @@ def normalised_over_other_axis(trace: Trace, loss: LossCall) -> Fault | None:
         0.95,
         [made_by(trace, op, f"log_softmax over axis {axis}, of size {shape[axis or 0]}."), values_of(loss)],
         where,
-        f"Normalise over the class axis: log_softmax(…, dim=1) at {where}, or give cross_entropy the raw scores.",
+        f"Normalise over the class axis: log_softmax(…, {words_of(trace.run).axis}=1) at {where}, or give cross_entropy the raw "
+        "scores.",
     )
 
 
@@ -268,6 +270,6 @@ def batch_softmax_by_hand(trace: Trace) -> Fault | None:
                     )
                 ],
                 where,
-                f"Normalise over the class axis: {plain(op.name)}(…, dim=1).",
+                f"Normalise over the class axis: {plain(op.name)}(…, {words_of(trace.run).axis}=1).",
             )
     return None

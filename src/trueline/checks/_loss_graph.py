@@ -15,6 +15,7 @@ from trueline.checks._dataflow import (
     shape_of,
 )
 from trueline.checks._loss_patterns import Fault
+from trueline.checks._words import either
 from trueline.model import Event, Evidence, Op
 
 
@@ -35,17 +36,25 @@ def constant_loss(trace: Trace) -> Fault | None:
         0.97,
         [
             Evidence(
-                f"All {len(cut_off)} backward passes that were looked at start from a leaf tensor (autograd function: "
-                f"{event.detail.get('function')}).",
+                f"All {len(cut_off)} backward passes that were looked at start from a "
+                + either(
+                    trace.run,
+                    pytorch=f"leaf tensor (autograd function: {event.detail.get('function')}).",
+                    mindspore="tensor that nothing differentiable made.",
+                ),
                 {"backwards": len(cut_off), "leaf": event.detail.get("leaf"), "value": event.value},
                 event.step,
                 event.location,
             )
         ],
         where,
-        "Call backward() on the loss that the model's output went into: no torch.tensor(loss.item()), no "
-        "requires_grad=True by hand, no "
-        "argmax or detach in between.",
+        either(
+            trace.run,
+            pytorch="Call backward() on the loss that the model's output went into: no torch.tensor(loss.item()), no "
+            "requires_grad=True by hand, no argmax or detach in between.",
+            mindspore="Return the loss that the model's output went into from the function that is differentiated "
+            "(value_and_grad): no Tensor(loss.asnumpy()), no argmax or stop_gradient in between.",
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from trueline.checks._dataflow import ELEMENTWISE, REDUCTIONS, SHAPE_ONLY, Trace, is_in, line_of, plain, shape_of
+from trueline.checks._words import either, words_of
 from trueline.model import Evidence, Location, LossCall, Op
 
 JOINS = frozenset({"cat", "concat", "concatenate", "stack"})
@@ -180,7 +181,7 @@ def nll_without_log(trace: Trace, loss: LossCall) -> Fault | None:
             ),
         ],
         loss.location,
-        "Apply log_softmax(scores, dim=1) before nll_loss, or use cross_entropy on the raw scores.",
+        f"Apply log_softmax(scores, {words_of(trace.run).axis}=1) before nll_loss, or use cross_entropy on the raw scores.",
     )
 
 
@@ -235,14 +236,21 @@ def kl_without_log(trace: Trace, loss: LossCall) -> Fault | None:
             0.98,
             [values_of(loss)],
             where,
-            "Use log_softmax for the first argument of kl_div: kl_div(log_softmax(scores, dim=-1), target, "
-            "reduction='batchmean').",
+            "Use log_softmax for the first argument of kl_div: "
+            f"kl_div(log_softmax(scores, {words_of(trace.run).axis}=-1), target, reduction='batchmean').",
         )
     wrong = None
     if low is not None and high is not None and not log_target and low < -LOG_ROUNDING:
-        wrong = f"log-probabilities (down to {low:.3g}) as its target while log_target is False", "log_target=True"
+        wrong = (
+            f"log-probabilities (down to {low:.3g}) as its target"
+            + either(trace.run, pytorch=" while log_target is False", mindspore=", which must be probabilities"),
+            either(trace.run, pytorch="log_target=True, or convert the target", mindspore="ops.exp of its target"),
+        )
     if low is not None and high is not None and log_target and low >= 0 and high > LOG_ROUNDING:
-        wrong = f"probabilities (up to {high:.3g}) as its target while log_target is True", "log_target=False"
+        wrong = (
+            f"probabilities (up to {high:.3g}) as its target while log_target is True",
+            "log_target=False, or convert the target",
+        )
     if wrong is None:
         return None
     return Fault(
@@ -256,7 +264,7 @@ def kl_without_log(trace: Trace, loss: LossCall) -> Fault | None:
             )
         ],
         loss.location,
-        f"Call kl_div with {wrong[1]}, or convert the target.",
+        f"Call kl_div with {wrong[1]}.",
     )
 
 

@@ -8,6 +8,7 @@ from trueline.checks._dataflow import RESHAPES, Trace, is_in, line_of, plain, sh
 from trueline.checks._loss_patterns import Fault
 from trueline.checks._sample_axis import sample_counts
 from trueline.checks._source_text import line_of_construction
+from trueline.checks._words import either
 from trueline.model import Evidence, Location, Module, Op
 
 RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
@@ -122,7 +123,11 @@ def samples_in_features(trace: Trace) -> Fault | None:
                     )
                 ],
                 where,
-                "Keep the first axis: x.flatten(1), or x.view(x.size(0), -1).",
+                either(
+                    trace.run,
+                    pytorch="Keep the first axis: x.flatten(1), or x.view(x.size(0), -1).",
+                    mindspore="Keep the first axis: x.flatten(start_dim=1), or x.view(x.shape[0], -1).",
+                ),
             )
     return None
 

@@ -9,6 +9,7 @@ import msgspec
 from trueline.checks._dataflow import Trace, line_of, needs_gradient, plain, shape_of
 from trueline.checks._parameters import listed
 from trueline.checks._sample_axis import sample_counts
+from trueline.checks._words import either, words_of
 from trueline.model import Evidence, Location, Module, Op
 from trueline.store import Run
 
@@ -212,8 +213,8 @@ def norm_eps(run: Run) -> list[Oddity]:
                 )
             ],
             _built(module),
-            "Leave eps at its default (1e-5); if the number was meant as momentum, pass it by name and in this framework's "
-            "convention.",
+            f"Leave eps at its default{either(run, pytorch=' (1e-5)', mindspore='')}; if the number was meant as momentum, pass "
+            "it by name and in this framework's convention.",
         )
     ]
 
@@ -251,7 +252,11 @@ def leaky_slopes(run: Run) -> list[Oddity]:
             0.85,
             [Evidence(f"leaky_relu(x) = x for x > 0 and {value:g} · x for x < 0.", {"negative_slope": value}, location=where)],
             where,
-            "Use a slope well below 1 (0.01 is the default, 0.2 is usual in GANs).",
+            either(
+                run,
+                pytorch="Use a slope well below 1 (0.01 is the default, 0.2 is usual in GANs).",
+                mindspore="Use a slope well below 1 (0.2 is the default of nn.LeakyReLU, 0.01 is usual elsewhere).",
+            ),
         )
     ]
 
@@ -262,7 +267,7 @@ def softmax_over_samples(run: Run) -> list[Oddity]:
     for op in trace.ops.values():
         if plain(op.name) not in ("softmax", "log_softmax") or not _is_over_samples(op, counts) or not _is_inside(trace, op):
             continue
-        where = line_of(run, op)
+        where, axis = line_of(run, op), words_of(run).axis
         shape = list(shape_of(op))
         return [
             Oddity(
@@ -271,14 +276,14 @@ def softmax_over_samples(run: Run) -> list[Oddity]:
                 0.85,
                 [
                     Evidence(
-                        f"`{plain(op.name)}` with dim={op.settings.get('dim')} on {shape}; a batch has {shape[0]} samples.",
+                        f"`{plain(op.name)}` with {axis}={op.settings.get('dim')} on {shape}; a batch has {shape[0]} samples.",
                         {"shape": shape, "dim": op.settings.get("dim"), "samples": counts[op.step]},
                         op.step,
                         where,
                     )
                 ],
                 where,
-                "Give the axis that is meant: dim=-1 for features, dim=1 for the positions of a sequence.",
+                f"Give the axis that is meant: {axis}=-1 for features, {axis}=1 for the positions of a sequence.",
             )
         ]
     return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trueline.checks._odd_layers import Oddity
+from trueline.checks._words import either
 from trueline.model import Evidence, Location, Optimizer
 from trueline.store import Run
 
@@ -26,7 +27,7 @@ def optimizer_settings(run: Run) -> list[Oddity]:
     for (number, _), settings in groups.items():
         optimizer = run.optimizers.get(number)
         if optimizer is not None:
-            found += _of_group(optimizer, settings)
+            found += _of_group(run, optimizer, settings)
     return found
 
 
@@ -35,7 +36,7 @@ def _number(settings: dict[str, Any], name: str) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _of_group(optimizer: Optimizer, settings: dict[str, Any]) -> list[Oddity]:
+def _of_group(run: Run, optimizer: Optimizer, settings: dict[str, Any]) -> list[Oddity]:
     found = []
     momentum, dampening = _number(settings, "momentum"), _number(settings, "dampening")
     if optimizer.type in MOMENTUMS and momentum >= 1:
@@ -54,12 +55,12 @@ def _of_group(optimizer: Optimizer, settings: dict[str, Any]) -> list[Oddity]:
                 "Leave dampening at 0.",
             )
         )  # fmt: skip
-    found += _betas(optimizer, settings.get("betas"))
+    found += _betas(run, optimizer, settings.get("betas"))
     found += _decay(optimizer, settings)
     return found
 
 
-def _betas(optimizer: Optimizer, betas: Any) -> list[Oddity]:
+def _betas(run: Run, optimizer: Optimizer, betas: Any) -> list[Oddity]:
     if optimizer.type not in ADAMS or not isinstance(betas, list | tuple) or len(betas) != 2:
         return []
     first, second = map(float, betas)
@@ -70,7 +71,7 @@ def _betas(optimizer: Optimizer, betas: Any) -> list[Oddity]:
             optimizer, "betas", (first, second), 0.9,
             f"the gradient is averaged over about {1 / (1 - first):.0f} steps and its square over {1 / (1 - second):.0f} "
             "only, while the method needs beta1 below sqrt(beta2): the two are swapped",
-            f"Use betas=({second:g}, {first:g}).",
+            f"Use {either(run, pytorch=f'betas=({second:g}, {first:g})', mindspore=f'beta1={second:g}, beta2={first:g}')}.",
         )
     ]  # fmt: skip
 

@@ -10,6 +10,7 @@ import msgspec
 from trueline.checks._dataflow import line_of, parent_of, plain, shape_of
 from trueline.checks._model_inputs import ModelInputs
 from trueline.checks._padded_sequences import Knowledge, Padded
+from trueline.checks._words import either
 from trueline.model import Location, LossCall, Op
 from trueline.store import Run
 
@@ -163,9 +164,13 @@ def _last_state(knowledge: Knowledge, padded: Padded, op: Op) -> PaddingFault | 
                 "its last state is used.",
                 {"operation": plain(op.name), "index": index, "shape": list(taken)},
                 None if where is None else where.of_module(name),
-                "Pack the sequences with their lengths (`pack_padded_sequence(x, lengths, batch_first=True, "
-                "enforce_sorted=False)`), "
-                "take the state at the last real step, or pad on the left.",
+                either(
+                    knowledge.run,
+                    pytorch="Pack the sequences with their lengths (`pack_padded_sequence(x, lengths, batch_first=True, "
+                    "enforce_sorted=False)`), take the state at the last real step, or pad on the left.",
+                    mindspore="Give the layer the lengths (`seq_length=lengths`) and use the state that it returns, take the "
+                    "output at the last real step, or pad on the left.",
+                ),
                 0.85,
             )
     return None

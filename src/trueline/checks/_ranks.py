@@ -6,6 +6,7 @@ from collections import defaultdict
 from functools import cached_property
 
 from trueline.checks._parameters import ParameterHistory
+from trueline.checks._words import either
 from trueline.model import Event, Parameter, RootCall, TensorStat
 from trueline.store import Run
 
@@ -24,7 +25,8 @@ def unrecorded_ranks(run: Run) -> str | None:
     """What to tell when only one of several ranks left a record."""
     if run.info.world_size < 2 or len(run.ranks) > 1:
         return None
-    return f"only one of {run.info.world_size} ranks was recorded. Start all of them recorded: trueline run torchrun …"
+    told = f"only one of {run.info.world_size} ranks was recorded."
+    return told + either(run, pytorch=" Start all of them recorded: trueline run torchrun …", mindspore="")
 
 
 class Ranks:

@@ -7,6 +7,7 @@ from collections import Counter
 from trueline.checks._dataflow import Trace, is_within, parent_of
 from trueline.checks._loss_patterns import Fault
 from trueline.checks._parameters import ParameterHistory, listed
+from trueline.checks._words import words_of
 from trueline.model import Evidence, Module, Parameter
 
 FIT_ANYWHERE = frozenset({"batch_norm", "layer_norm", "norm"})
@@ -46,7 +47,7 @@ def uncalled_layer(history: ParameterHistory, trace: Trace) -> Fault | None:
             )
         ],
         where,
-        f"Call {module.name} in forward where it belongs, or remove it.",
+        f"Call {module.name} in {words_of(run).forward} where it belongs, or remove it.",
     )
 
 

@@ -35,7 +35,7 @@ a copy of the model that no optimizer trains, is not judged.
 
 ## What to do
 Call `model.eval()` before evaluating and `model.train()` before going on with training; give `F.dropout` its
-`training=self.training`.
+`training=self.training`. In MindSpore: `model.set_train(False)`, `model.set_train(True)` and `ops.dropout`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from trueline.checks._root_calls import CallRoles
+from trueline.checks._words import either, words_of
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding, RootCall
 from trueline.store import Run
@@ -124,7 +125,7 @@ def _evaluation_in_training_mode(roles: CallRoles, family: int) -> Finding | Non
     if all(not call.training and call.dropout_active and not call.batch_norm_batch for call in wrong):
         return _mc_dropout(roles, wrong, len(calls))
     first = next(call for call in wrong if call.training or call.batch_norm_batch)
-    name, switches = _name(roles, first), _switches(roles, family)
+    name, switches, words = _name(roles, first), _switches(roles, family), words_of(roles.run)
     evidence = [
         Evidence(
             f"{len(wrong)} of {len(calls)} evaluation calls were made with {_active_parts(wrong)}.",
@@ -134,7 +135,8 @@ def _evaluation_in_training_mode(roles: CallRoles, family: int) -> Finding | Non
             first.location,
         ),
         Evidence(
-            f"`eval()` was called {sum(event.value == 0 for event in switches)} times on this model in the whole run.",
+            f"`{words.evaluation_mode}` was called {sum(event.value == 0 for event in switches)} times on this model in the "
+            "whole run.",
             {"eval_calls": sum(event.value == 0 for event in switches)},
         ),
     ]  # fmt: skip
@@ -145,13 +147,14 @@ def _evaluation_in_training_mode(roles: CallRoles, family: int) -> Finding | Non
         confidence=0.93 if roles.loader_of(first) is not None else 0.9,
         evidence=evidence,
         location=first.location,
-        fix=f"Call `{name}.eval()` before the evaluation at {first.location}, and `{name}.train()` before training goes on.",
+        fix=f"Call `{name}.{words.evaluation_mode}` before the evaluation at {first.location}, and "
+        f"`{name}.{words.training_mode}` before training goes on.",
         limits="One evaluation call in training mode would have been seen.",
     )
 
 
 def _mc_dropout(roles: CallRoles, wrong: list[RootCall], calls: int) -> Finding:
-    first = wrong[0]
+    first, words = wrong[0], words_of(roles.run)
     return item.problem(
         f"MC dropout: {_active_parts(wrong)} while {_name(roles, first)} is in evaluation mode, in {len(wrong)} of {calls} "
         "evaluation calls.",
@@ -166,13 +169,13 @@ def _mc_dropout(roles: CallRoles, wrong: list[RootCall], calls: int) -> Finding:
         ],
         location=first.location,
         fix="Right if the predictions are sampled on purpose (Monte Carlo dropout) and averaged; otherwise leave the dropout "
-        "modules in evaluation mode: do not call `train()` on them after `model.eval()`.",
+        f"modules in evaluation mode: do not call `{words.training_mode}` on them after `model.{words.evaluation_mode}`.",
         limits="One evaluation call with an active dropout module would have been seen.",
     )
 
 
 def _switches(roles: CallRoles, family: int) -> list[Event]:
-    """The calls of train() and eval() on the family's root modules, and those on modules that had never been called yet."""
+    """The switches of mode on the family's root modules, and those on modules that had never been called yet."""
     modules, family_of = roles.run.modules, roles.family_of_root
     known = [(event, modules.get(event.subject or -1)) for event in roles.run.events_of("mode")]
     return [event for event, module in known if module is None or (not module.path and family_of.get(module.id) == family)]
@@ -183,14 +186,15 @@ def _training_in_eval_mode(roles: CallRoles, family: int) -> Finding | None:
     inactive = [one for one in training if _is_inactive(one.call)]
     if len(inactive) < _FEWEST_STEPS:
         return None
-    first, name = inactive[0], _name(roles, inactive[0].call)
+    first, name, words = inactive[0], _name(roles, inactive[0].call), words_of(roles.run)
     switches = [event for event in _switches(roles, family) if event.seq < first.call.seq and event.value == 0]
     switch = switches[-1] if switches else None
     before = training.index(first)
     if not before and _is_fine_tuned(roles, family):
         return item.not_checked(
             f"{name} is trained in evaluation mode from the first step on, with weights loaded from elsewhere: whether "
-            f"dropout and BatchNorm are off on purpose cannot be told. If not, call `{name}.train()` before training."
+            f"dropout and BatchNorm are off on purpose cannot be told. If not, call `{name}.{words.training_mode}` before "
+            "training."
         )
     evidence = [
         Evidence(
@@ -203,14 +207,16 @@ def _training_in_eval_mode(roles: CallRoles, family: int) -> Finding | None:
         )
     ]  # fmt: skip
     if switch:
-        evidence.append(Evidence(f"`eval()` at {switch.location} was not undone before it.", {}, switch.step, switch.location))
+        told = f"`{words.evaluation_mode}` at {switch.location} was not undone before it."
+        evidence.append(Evidence(told, {}, switch.step, switch.location))
+    since = f", from step {first.step.id} on, after an `{words.evaluation_mode}` without a `{words.training_mode}`."
     return item.problem(
         f"{name} is trained in evaluation mode: {len(inactive)} of {len(training)} training steps"
-        + (f", from step {first.step.id} on, after an `eval()` without a `train()`." if before and switch else "."),
+        + (since if before and switch else "."),
         confidence=0.95 if before else 0.9,
         evidence=evidence,
         location=switch.location if switch and switch.location else first.call.location,
-        fix=f"Call `{name}.train()` before training goes on at {first.call.location}, at the start of every epoch.",
+        fix=f"Call `{name}.{words.training_mode}` before training goes on at {first.call.location}, at the start of every epoch.",
         limits="Two training steps in evaluation mode would have been seen.",
     )
 
@@ -257,7 +263,8 @@ def _dropout_that_ignores_the_mode(roles: CallRoles, functional: list[Event]) ->
             )
         ],
         location=line,
-        fix="Pass the mode on, `F.dropout(x, p, training=self.training)`, or build one `nn.Dropout` in `__init__` and call that. "
-        "Right only if the predictions are sampled on purpose (Monte Carlo dropout).",
+        fix=f"Pass the mode on, `{either(roles.run, pytorch='F', mindspore='ops')}.dropout(x, p, training=self.training)`, or "
+        "build one `nn.Dropout` in `__init__` and call that. Right only if the predictions are sampled on purpose (Monte Carlo "
+        "dropout).",
         limits="One active dropout call in evaluation mode would have been seen.",
     )

@@ -35,8 +35,9 @@ one attribute in a loop. Copies of an initialised layer that training makes diff
 TransformerEncoder makes them. Ties that were lost before the model was first called cannot be seen.
 
 ## What to do
-Build each layer on its own: `nn.ModuleList([nn.Linear(d, d) for _ in range(n)])`. Tie weights by assigning the parameter
-itself, `head.weight = embedding.weight`, after everything that replaces it.
+Build each layer on its own: `nn.ModuleList([nn.Linear(d, d) for _ in range(n)])`, in MindSpore `nn.CellList` of `nn.Dense`. Tie
+weights by assigning the parameter itself, `head.weight = embedding.weight` (`embedding.embedding_table` in MindSpore), after
+everything that replaces it.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from trueline.checks._dataflow import Trace, is_within, parent_of
 from trueline.checks._own_weights import own_load
 from trueline.checks._parameters import ParameterHistory, listed
 from trueline.checks._source_text import repeated_list_line
+from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Location, Module, Op, Parameter
 from trueline.store import Run
@@ -187,7 +189,7 @@ def _how_used(trace: Trace, first: Module, others: list[Module], weight: Paramet
     if not numbered or not beside or trace.ops:
         return None
     if in_sequence:
-        return "a Sequential applies it again and again"
+        return either(trace.run, pytorch="a Sequential", mindspore="a SequentialCell") + " applies it again and again"
     holder = None if parent is None else trace.run.modules[parent]
     if holder is not None and holder.built is not None and repeated_list_line(trace.run, holder.built) is not None:
         return "the list that holds it was made by repeating it"
@@ -206,8 +208,9 @@ def _shared_finding(run: Run, first: Module, others: list[Module], how: str) -> 
                 location=first.built,
             )
         ],
-        fix="Build each layer on its own, for example nn.ModuleList([nn.Linear(d, d) for _ in range(n)]) instead of [layer] * n. "
-        "If the sharing is meant, keep one attribute and apply it in a loop.",
+        fix="Build each layer on its own, for example "
+        + either(run, pytorch="nn.ModuleList([nn.Linear(d, d)", mindspore="nn.CellList([nn.Dense(d, d)")
+        + " for _ in range(n)]) instead of [layer] * n. If the sharing is meant, keep one attribute and apply it in a loop.",
         location=_line_of_sharing(run, first),
         limits="Would have seen one object with weights at two numbered places that feeds itself or takes the same input twice.",
     )
@@ -315,7 +318,8 @@ def _lost_ties(history: ParameterHistory) -> Finding | None:
                     where,
                 )
             ],
-            fix="Tie the parameter itself, head.weight = embedding.weight, instead of copying its values.",
+            fix="Tie the parameter itself, head.weight = embedding."
+            f"{either(run, pytorch='weight', mindspore='embedding_table')}, instead of copying its values.",
             location=None if where is None else where.of_module(run.modules[head.module].name),
             limits="Would have seen any embedding and output layer with equal content before the first step that part later.",
         )

@@ -30,8 +30,9 @@ Modules that are never called belong to cg.03, parameters outside of every optim
 weights to wi.01.
 
 ## What to do
-Remove the detach, no_grad or numpy call on the way to the loss; set requires_grad=True for the new layer; build the optimizer
-from the parameters that are trainable.
+Remove the detach, no_grad or numpy call on the way to the loss (in MindSpore `ops.stop_gradient`, `asnumpy`, or a call outside of
+the function that is differentiated); set requires_grad=True for the new layer; build the optimizer from the parameters that are
+trainable.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from trueline.checks._dataflow import Trace, line_of, plain
 from trueline.checks._frozen_layers import frozen_at_random, moving_while_frozen
 from trueline.checks._gradient_cuts import Cut, find_cut, find_flat_operation
 from trueline.checks._parameters import ParameterHistory, listed
+from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Parameter
 from trueline.store import Run
@@ -160,7 +162,11 @@ def _flat_finding(history: ParameterHistory, trace: Trace, limits: str) -> Findi
                 )
             ],
             fix=f"Use a differentiable stand-in for {plain(op.name)}, or a straight-through estimator: x + "
-            f"({plain(op.name)}(x) - x).detach().",
+            + either(
+                history.run,
+                pytorch=f"({plain(op.name)}(x) - x).detach().",
+                mindspore=f"ops.stop_gradient({plain(op.name)}(x) - x).",
+            ),
             location=where,
             limits=limits,
         )

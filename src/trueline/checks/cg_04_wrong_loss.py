@@ -35,7 +35,7 @@ reported with low confidence: it does not change the values.
 ## What to do
 Give cross_entropy and binary_cross_entropy_with_logits raw scores, nll_loss and kl_div log-probabilities,
 binary_cross_entropy probabilities; give prediction and target the same shape, prediction first; call backward() on the loss
-itself.
+itself, or return it from the function that MindSpore's `value_and_grad` differentiates.
 """
 
 from __future__ import annotations

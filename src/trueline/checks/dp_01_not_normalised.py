@@ -45,6 +45,7 @@ from trueline.checks._data_origin import where_made
 from trueline.checks._dataflow import line_of, plain
 from trueline.checks._first_layers import LOOKUPS, NORMALISING, WEIGHTED, FirstLayers
 from trueline.checks._model_inputs import ModelInputs, Pool, by_features, pooled
+from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Location, Op
 from trueline.store import Run
@@ -146,8 +147,9 @@ def _large_values(run: Run, field: _Field) -> Finding | None:
         return None
     low, high = float(np.nanmin(pool.low)), float(np.nanmax(pool.high))
     pixels = low >= 0 and _RAW_PIXEL / 2 < high <= _RAW_PIXEL
+    divides = either(run, pytorch="torchvision's ToTensor", mindspore="ToTensor of dataset.vision")
     fix = (
-        "Divide by 255 (torchvision's ToTensor does), and standardise with mean and deviation of the training set."
+        f"Divide by 255 ({divides} does), and standardise with mean and deviation of the training set."
         if pixels
         else "Standardise the inputs with mean and deviation of the training set, in training and evaluation alike."
     )

@@ -34,7 +34,8 @@ Needs three batches per epoch. In a single epoch only the labels' order can be j
 told from a missing shuffle.
 
 ## What to do
-Pass `shuffle=True` to the training DataLoader, or draw a new permutation of the samples at the start of each epoch.
+Pass `shuffle=True` to the training DataLoader (in MindSpore to the dataset, or call its `shuffle(buffer_size)` with the size of
+the data set before `batch`), or draw a new permutation of the samples at the start of each epoch.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from trueline.checks._order_statistics import (
     neighbours_are_alike,
 )
 from trueline.checks._sample_order import Epoch, Source, training_sources
+from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Conclusion, Event, Evidence, Finding
 from trueline.store import Run
@@ -296,16 +298,17 @@ def _seed_of_every_epoch(run: Run, source: Source) -> Event | None:
 
 def _fix(run: Run, source: Source, *, same_order: bool) -> str:
     if source.loader is None:
-        return "Draw a new order at the start of each epoch, `order = torch.randperm(len(x))`, and take `x[order[i:i + size]]`."
-    if run.framework == "mindspore":
-        buffer = source.loader.settings.get("shuffle_buffer")
-        if buffer is not None:
-            return f"Give `shuffle` a buffer as large as the data set, before `batch`: {buffer} samples are too few."
-        return (
-            "Give the dataset `shuffle=True`, or call `data.shuffle(buffer_size=…)` with the size of the data set before `batch`."
-        )
+        order = either(run, pytorch="torch.randperm(len(x))", mindspore="np.random.permutation(len(x))")
+        return f"Draw a new order at the start of each epoch, `order = {order}`, and take `x[order[i:i + size]]`."
+    buffer = source.loader.settings.get("shuffle_buffer")
+    if buffer is not None:
+        return f"Give `shuffle` a buffer as large as the data set, before `batch`: {buffer} samples are too few."
     if source.loader.sampler == "DistributedSampler":
-        return "Call `sampler.set_epoch(epoch)` at the start of each epoch (and keep `shuffle=True` in the sampler)."
+        return either(
+            run,
+            pytorch="Call `sampler.set_epoch(epoch)` at the start of each epoch (and keep `shuffle=True` in the sampler).",
+            mindspore="Give the DistributedSampler `shuffle=True`.",
+        )
     if source.loader.sampler == _STREAM:
         return "Shuffle inside the dataset, through a buffer that holds many times more samples than a label block is long."
     if same_order and source.loader.sampler == "RandomSampler":
@@ -313,7 +316,12 @@ def _fix(run: Run, source: Source, *, same_order: bool) -> str:
         if seed is not None:
             return f"Set the seed once, before the first epoch: move {seed.location} out of the epoch loop."
         return "Do not give the loader a generator that starts from the same seed in every epoch."
-    return "Pass `shuffle=True` to this DataLoader (and leave it off for evaluation)."
+    return either(
+        run,
+        pytorch="Pass `shuffle=True` to this DataLoader (and leave it off for evaluation).",
+        mindspore="Give the dataset `shuffle=True`, or call `data.shuffle(buffer_size=…)` with the size of the data set before "
+        "`batch`.",
+    )
 
 
 def _barely_moved(source: Source, epochs: list[Epoch]) -> Finding | None:

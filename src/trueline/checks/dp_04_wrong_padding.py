@@ -34,7 +34,7 @@ sequences are not judged: they may well be right. Series of a single number are 
 
 ## What to do
 Set `ignore_index` of the loss to the padding value, give attention a `key_padding_mask`, divide sums by the real lengths, and
-pack sequences for recurrent layers (`pack_padded_sequence`) or pad them on the left.
+pack sequences for recurrent layers (`pack_padded_sequence`; in MindSpore give the layer `seq_length`) or pad them on the left.
 """
 
 from __future__ import annotations

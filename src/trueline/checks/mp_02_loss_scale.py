@@ -34,8 +34,8 @@ the scale, the skipped steps, and a scale to use: the largest power of two that 
 Gradients are looked at in sampled steps. A scale by hand that is too small is not seen.
 
 ## What to do
-Use `torch.amp.GradScaler` around the backward pass and the step, with its default settings; or train in bfloat16, whose range
-is that of float32.
+Use `torch.amp.GradScaler` around the backward pass and the step, with its default settings, in MindSpore `amp.DynamicLossScaler`
+or a loss scale manager whose scale the optimizer is told (`loss_scale`); or train in bfloat16, whose range is that of float32.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ import math
 from trueline.checks._binomial import log10_binomial_tail
 from trueline.checks._event_order import EventOrder
 from trueline.checks._loss_factor import loss_factor
+from trueline.checks._words import either, words_of
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding, TensorStat
 from trueline.store import Run
@@ -116,16 +117,20 @@ def _never_unscaled(run: Run) -> Finding | None:
         confidence=0.95,
         evidence=[
             Evidence(
-                f"Step {step.step}: scaled at {scale.location}, then `step()` at {step.location}, without `scaler.step` or "
-                "`unscale_` between them; the median gradient norm is "
-                f"{sorted(norms)[len(norms) // 2] if norms else math.nan:.4g}.",
+                f"Step {step.step}: scaled at {scale.location}, then `{words_of(run).step}` at {step.location}, without "
+                f"{either(run, pytorch='`scaler.step` or `unscale_`', mindspore='`scaler.unscale`')} between them; the median "
+                f"gradient norm is {sorted(norms)[len(norms) // 2] if norms else math.nan:.4g}.",
                 {"scale": scale.value, "steps": len(wrong)},
                 step.step,
                 step.location,
             )
         ],
         location=step.location,
-        fix=f"Replace the `step()` of {step.location} by `scaler.step(optimizer)` and `scaler.update()`.",
+        fix=either(
+            run,
+            pytorch=f"Replace the `step()` of {step.location} by `scaler.step(optimizer)` and `scaler.update()`.",
+            mindspore=f"Give the optimizer of {step.location} what `scaler.unscale(gradients)` returns.",
+        ),
         limits="A scale that is never taken out at 90 % of the steps would have been seen.",
     )
 
@@ -189,9 +194,12 @@ def _left_out(run: Run) -> Finding | None:
             )
         ],
         location=where,
-        fix="Build the scaler with its default settings (growth only after 2000 good steps); where the scale "
-        "falls below 1, look for "
-        "the operation that is not finite by itself and compute it in float32.",
+        fix=either(
+            run,
+            pytorch="Build the scaler with its default settings (growth only after 2000 good steps)",
+            mindspore="Build the scaler with the usual settings (scale_factor=2, scale_window=2000)",
+        )
+        + "; where the scale falls below 1, look for the operation that is not finite by itself and compute it in float32.",
         limits="More than a fifth of the steps left out (binomial test against a tenth, p < 0.001) would have been seen.",
     )
 
@@ -228,7 +236,8 @@ def _overflowing(run: Run, half: list[TensorStat]) -> Finding | None:
             )
         ],
         location=backward.of_module(module.name) if backward else None,
-        fix="Start with a scale of 2 ** 16 or less and halve it whenever gradients overflow, as torch.amp.GradScaler does.",
+        fix="Start with a scale of 2 ** 16 or less and halve it whenever gradients overflow, as "
+        f"{either(run, pytorch='torch.amp.GradScaler', mindspore='amp.DynamicLossScaler')} does.",
         limits="Gradients in float16 that are not finite at nine of ten sampled steps would have been seen.",
     )
 
@@ -307,7 +316,12 @@ def _without_scaling(run: Run, half: list[TensorStat]) -> Finding | None:
             ),
         ],
         location=backward.of_module(module.name) if backward else None,
-        fix=f"Scale the loss: `scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()` with a scale of about "
-        f"{suggestion:g}, or autocast to bfloat16.",
+        fix=either(
+            run,
+            pytorch="Scale the loss: `scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()` with a scale of "
+            f"about {suggestion:g}, or autocast to bfloat16.",
+            mindspore="Scale the loss with an `amp.DynamicLossScaler`: differentiate `scaler.scale(loss)`, and give the "
+            f"optimizer `scaler.unscale(gradients)`, with a scale of about {suggestion:g}; or compute in bfloat16.",
+        ),
         limits="5 % of a module's gradients below 2^-14 at a sampled step would have been seen.",
     )

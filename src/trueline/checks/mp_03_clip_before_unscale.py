@@ -30,7 +30,8 @@ is seen only when the clip goes through the framework's clipping function; a cli
 nearly every step.
 
 ## What to do
-Call `scaler.unscale_(optimizer)` after the last backward pass and before clipping.
+Call `scaler.unscale_(optimizer)` after the last backward pass and before clipping; in MindSpore clip what
+`scaler.unscale(gradients)` returns.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ import msgspec
 import numpy as np
 
 from trueline.checks._loss_factor import loss_factor
+from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding
 from trueline.store import Run
@@ -106,7 +108,7 @@ def conclude(run: Run) -> Finding:
             limits="A single clip between the backward pass of a scaled loss and its unscaling would have been seen.",
             confidence=0.95,
         )
-    return _judge(scaled, len(clips))
+    return _judge(run, scaled, len(clips))
 
 
 def _clipped_by_hand(run: Run) -> Finding | None:
@@ -147,7 +149,11 @@ def _clipped_by_hand(run: Run) -> Finding | None:
             )
         ],
         location=backwards[-1].location if backwards else event.location,
-        fix="Call `scaler.unscale_(optimizer)` between the backward pass and your own clipping.",
+        fix=either(
+            run,
+            pytorch="Call `scaler.unscale_(optimizer)` between the backward pass and your own clipping.",
+            mindspore="Clip what `scaler.unscale(gradients)` returns, not the gradients before it.",
+        ),
         limits="A clip that is active at nine of ten steps would have been seen.",
     )
 
@@ -174,7 +180,7 @@ def _clips_of_scaled_gradients(run: Run) -> list[_Clip]:
     return found
 
 
-def _judge(scaled: list[_Clip], clips: int) -> Finding:
+def _judge(run: Run, scaled: list[_Clip], clips: int) -> Finding:
     if all(clip.scale == 1.0 for clip in scaled):
         return item.no_problem(
             f"{len(scaled)} of {clips} clips came before unscaling, with a scale of exactly 1: that changes nothing.",
@@ -211,8 +217,13 @@ def _judge(scaled: list[_Clip], clips: int) -> Finding:
         confidence=0.98,
         evidence=evidence,
         location=first.event.location,
-        fix=f"Add `scaler.unscale_(optimizer)` between the backward pass{where} and the clipping; "
-        "`scaler.step(optimizer)` then does not unscale a second time.",
+        fix=either(
+            run,
+            pytorch=f"Add `scaler.unscale_(optimizer)` between the backward pass{where} and the clipping; "
+            "`scaler.step(optimizer)` then does not unscale a second time.",
+            mindspore=f"Unscale the gradients between the backward pass{where} and the clipping: clip what "
+            "`scaler.unscale(gradients)` returns.",
+        ),
         limits="A single clip before unscaling would have been seen.",
     )
 

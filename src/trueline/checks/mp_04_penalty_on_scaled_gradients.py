@@ -29,12 +29,13 @@ division of the squared norm by the scale instead of its square passes.
 
 ## What to do
 Take the penalty's gradients of the unscaled output, and scale the final loss only; or divide the gradients by
-`scaler.get_scale()` before their norm.
+`scaler.get_scale()` (MindSpore: `scaler.scale_value`) before their norm.
 """
 
 from __future__ import annotations
 
 from trueline.checks._scaled_derivatives import Fate, ScaledDerivative, ScaledDerivatives
+from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding
 from trueline.store import Run
@@ -58,7 +59,7 @@ def conclude(run: Run) -> Finding:
     found = derivatives.found
     wrong = [each for each in found if each.fate is Fate.REACHED_LOSS]
     if wrong:
-        return _problem(wrong)
+        return _problem(run, wrong)
     if not derivatives.scalings and not found:
         return item.not_applicable("Gradients are taken inside of the loss, and no loss scale was seen.")
     if any(each.fate is Fate.UNKNOWN for each in found):
@@ -79,7 +80,7 @@ def conclude(run: Run) -> Finding:
     return item.no_problem(summary, limits=_LIMITS)
 
 
-def _problem(wrong: list[ScaledDerivative]) -> Finding:
+def _problem(run: Run, wrong: list[ScaledDerivative]) -> Finding:
     first = wrong[0]
     scale = "the scale" if first.scale is None else f"{first.scale:g}"
     event, measure, backward = first.event, first.measure, first.backward
@@ -107,7 +108,8 @@ def _problem(wrong: list[ScaledDerivative]) -> Finding:
                 "The loss that is propagated back contains them.", {"loss": backward.value}, backward.step, backward.location
             )
         )
-    by_scaler = "`scaler.get_scale()`" if not first.by_hand else f"the loss scale ({scale})"
+    of_scaler = either(run, pytorch="`scaler.get_scale()`", mindspore="`scaler.scale_value`")
+    by_scaler = of_scaler if not first.by_hand else f"the loss scale ({scale})"
     return item.problem(
         f"The gradients of the penalty are {scale} times too large: they are taken of the scaled tensor, and nothing divides "
         "them by the scale before they enter the loss."

@@ -33,7 +33,8 @@ Clearing that is forgotten at less than half of the steps is not reported. A gra
 this one's parameters between two steps (a generator's loss in the discriminator) is not told from accumulation.
 
 ## What to do
-Call `optimizer.zero_grad()` once per update: right after `optimizer.step()`, or before the first backward pass of the next.
+Call `optimizer.zero_grad()` once per update: right after `optimizer.step()`, or before the first backward pass of the next. In
+MindSpore set one's own sums of gradients back to zero there.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from itertools import pairwise
 import msgspec
 
 from trueline.checks._event_order import EventOrder
+from trueline.checks._words import either, words_of
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding, Location, Step
 from trueline.store import Run
@@ -121,7 +123,7 @@ def _carried_over(run: Run, order: EventOrder, optimizer: int, steps: list[Step]
     clear_lines = sorted({event.location for event in clears if event.location}, key=str)
     backward = order.last("backward", carried[0].seq)
     ending = order.between("optimizer_step", carried[0].seq - 1, carried[0].seq + 1)
-    stepping = f" (`step()` at line {ending[0].location.line})" if ending and ending[0].location else ""
+    stepping = f" (`{words_of(run).step}` at line {ending[0].location.line})" if ending and ending[0].location else ""
     if never:
         summary = f"The gradients are not cleared between steps: {len(carried)} of {len(known)} steps started from old ones."
     else:
@@ -132,17 +134,20 @@ def _carried_over(run: Run, order: EventOrder, optimizer: int, steps: list[Step]
             f"{len(carried)} of {len(known)} steps started from old ones."
         )
     where = clear_lines[0] if len(clear_lines) == 1 and not never else backward.location if backward else None
-    fix = f"Call `optimizer.zero_grad()` once per step: before the backward pass, or right after the step{stepping}."
-    if run.framework == "mindspore":
+    if run.framework == "mindspore" and ending:
         # Gradient functions give new gradients in every call: what is carried over is a sum of the script's own.
-        where = ending[0].location if ending else where
-        fix = f"Set the sums of gradients back to zero (`ops.assign(each, ops.zeros_like(each))`) right after the step{stepping}."
+        where = ending[0].location
     return item.problem(
         summary,
         confidence=0.97 if never else 0.93,
         evidence=_evidence_of_carrying(steps, carried, len(known), clears, clear_lines),
         location=where,
-        fix=fix,
+        fix=either(
+            run,
+            pytorch=f"Call `optimizer.zero_grad()` once per step: before the backward pass, or right after the step{stepping}.",
+            mindspore="Set the sums of gradients back to zero (`ops.assign(each, ops.zeros_like(each))`) right after the "
+            f"step{stepping}.",
+        ),
         limits="Gradients carried over at more than half of an optimizer's steps would have been seen.",
     )
 

@@ -31,7 +31,7 @@ and is reported; mark it with requires_grad_(False). At least two optimizer step
 
 ## What to do
 Build the optimizer after the model is complete (layers replaced, copied, moved), from all the parts that must train; add
-parts built later with optimizer.add_param_group.
+parts built later with optimizer.add_param_group. In MindSpore: from `model.trainable_params()`, once everything is built.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from collections import Counter
 from trueline.checks._dataflow import Trace
 from trueline.checks._gradient_cuts import reaches_loss
 from trueline.checks._parameters import ParameterHistory, listed, shared_module
+from trueline.checks._words import either, words_of
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Optimizer, OptimizerParameter, Parameter
 from trueline.store import Run
@@ -82,7 +83,7 @@ def conclude(run: Run) -> Finding:
         _summary(run, left_out, stale, optimizer, replaced=replaced),
         confidence=0.98 if replaced else 0.95 if stale else 0.75 if compiled else 0.9,
         evidence=_evidence(history, left_out, stale),
-        fix=_fix(left_out, optimizer, part, replaced=bool(stale)),
+        fix=_fix(run, left_out, optimizer, part, replaced=bool(stale)),
         location=where,
         limits=limits,
     )
@@ -196,16 +197,15 @@ def _evidence(history: ParameterHistory, left_out: list[Parameter], stale: list[
     return found
 
 
-def _fix(left_out: list[Parameter], optimizer: Optimizer | None, part: str | None, *, replaced: bool) -> str:
+def _fix(run: Run, left_out: list[Parameter], optimizer: Optimizer | None, part: str | None, *, replaced: bool) -> str:
     kind = optimizer.type if optimizer is not None else "the optimizer"
     where = f" at {optimizer.built}" if optimizer is not None and optimizer.built is not None else ""
     if replaced:
         return f"Build {kind}{where} after the model has its final parts, from the parameters of the model that is trained."
     what = part or listed(parameter.name for parameter in left_out)
     return (
-        f"Add the parameters of {what} to {kind}{where} (for example {kind}(model.parameters(), …)), or mark them as "
-        "frozen on purpose with "
-        "requires_grad_(False)."
+        f"Add the parameters of {what} to {kind}{where} (for example {kind}({words_of(run).parameters}, …)), or mark them as "
+        f"frozen on purpose with {either(run, pytorch='requires_grad_(False)', mindspore='requires_grad = False')}."
     )
 
 

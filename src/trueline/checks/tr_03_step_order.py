@@ -37,8 +37,9 @@ be told (streams, drawn batches) a schedule per batch is not judged. With severa
 not judged.
 
 ## What to do
-Per batch: `zero_grad`, forward, `backward`, `optimizer.step`. Per epoch, after the batches: `scheduler.step`; or build the
-scheduler for steps (`T_max = epochs * len(loader)`).
+Per batch: `zero_grad`, forward, `backward`, `optimizer.step`; in MindSpore the function of `value_and_grad`, then
+`optimizer(gradients)`. Per epoch, after the batches: `scheduler.step`; or build the scheduler for steps
+(`T_max = epochs * len(loader)`), as MindSpore's lists and schedules of rates always count them.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from trueline.checks._event_order import EventOrder
 from trueline.checks._parameters import ParameterHistory
 from trueline.checks._schedules import Schedule, schedules_of
 from trueline.checks._source_text import line_of_construction
+from trueline.checks._words import either, words_of
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding
 from trueline.store import Run
@@ -121,19 +123,20 @@ def _never_stepped(run: Run, backwards: list[Event]) -> Finding | None:
     built = f" (built at {optimizer.built})" if optimizer.built else ""
     where = own[0].location
     return ITEM.problem(
-        f"The optimizer {optimizer.type} never takes a step: {len(backwards)} backward passes, no `step()`, and the "
-        f"{len(unheld)} parameters with gradients never change.",
+        f"The optimizer {optimizer.type} never takes a step: {len(backwards)} backward passes, no `{words_of(run).step}`, and "
+        f"the {len(unheld)} parameters with gradients never change.",
         confidence=0.97 if everything else 0.9,
         evidence=[
             Evidence(
-                f"{len(backwards)} backward passes and {len(clears)} `zero_grad` of {optimizer.type}{built}; "
+                f"{len(backwards)} backward passes"
+                f"{either(run, pytorch=f' and {len(clears)} `zero_grad`', mindspore='')} of {optimizer.type}{built}; "
                 f"{len(run.events_of('optimizer_step'))} optimizer steps in the run, none of them its own.",
                 {"backwards": len(backwards), "zero_grads": len(clears), "parameters": [each.name for each in unheld[:20]]},
                 location=where,
             )
         ],
         location=where,
-        fix=f"Call `optimizer.step()` after the backward pass{f' of {where}' if where else ''}.",
+        fix=f"Call `{words_of(run).step}` after the backward pass{f' of {where}' if where else ''}.",
         limits="An optimizer that never steps is seen from three backward passes on.",
     )
 
@@ -189,15 +192,15 @@ def _before_backward(run: Run, order: EventOrder) -> Finding | None:
         confidence=0.95,
         evidence=[
             Evidence(
-                f"Step {first.step}: the model is called, then `step()` at {first.location}, then the backward pass at "
-                f"{backward.location}.",
+                f"Step {first.step}: the model is called, then `{words_of(run).step}` at {first.location}, then the backward "
+                f"pass at {backward.location}.",
                 {"early": len(early), "steps": len(stepped)},
                 first.step,
                 first.location,
             )
         ],
         location=first.location,
-        fix=f"Move the `step()` of {first.location} after the backward pass of {backward.location}.",
+        fix=f"Move the `{words_of(run).step}` of {first.location} after the backward pass of {backward.location}.",
         limits="Steps ahead of their backward pass at 90 % of the steps would have been seen.",
     )
 
@@ -231,7 +234,8 @@ def _backward_twice(run: Run, order: EventOrder) -> Finding | None:
             )
         ],
         location=second.location,
-        fix=f"Remove one of the two backward passes ({first.location}, {second.location}), and `retain_graph` with it.",
+        fix=f"Remove one of the two backward passes ({first.location}, {second.location})"
+        + either(run, pytorch=", and `retain_graph` with it.", mindspore="."),
         limits="Two passes from the same loss at 90 % of the steps would have been seen.",
     )
 

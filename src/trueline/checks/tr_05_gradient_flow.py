@@ -44,6 +44,7 @@ import numpy as np
 from trueline.checks._gradient_flow import Flow, Layer
 from trueline.checks._parameters import listed
 from trueline.checks._training_curve import Curve, alternate, training_curves, trend
+from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Location
 from trueline.store import Run
@@ -283,7 +284,8 @@ def _growing(flow: Flow) -> Finding | None:
                 curve.steps[0].id,
             )
         ],
-        fix="Initialise the layers so that signals keep their size (nn.init.kaiming_normal_ for rectified units, or the "
+        fix="Initialise the layers so that signals keep their size "
+        f"({either(flow.run, pytorch='nn.init.kaiming_normal_', mindspore='weight_init=HeNormal()')} for rectified units, or the "
         "framework's default), or put normalisation layers between them.",
         location=_where(named),
         limits=f"Seen: outputs that grow {_GROWN:g}-fold along at least {_DEEP} layers with a first loss {_FAR_ABOVE_A_GUESS:g} "
@@ -309,8 +311,8 @@ def _growing_over_time(flow: Flow, first: float) -> Finding | None:
                     curve.steps[0].id,
                 )
             ],
-            fix="Use gated cells (LSTM, GRU) or tanh, keep the recurrent weights' norm at one (nn.init.orthogonal_), and clip "
-            "the gradients.",
+            fix="Use gated cells (LSTM, GRU) or tanh, keep the recurrent weights' norm at one "
+            f"({either(flow.run, pytorch='nn.init.orthogonal_', mindspore='initializer Orthogonal()')}), and clip the gradients.",
             location=_where(layer),
             limits=f"Seen: states above {_GROWN_STATE:g} with a first loss {_FAR_ABOVE_A_GUESS:g} times a guess's.",
         )
@@ -363,8 +365,13 @@ def _exploding(flow: Flow, how: str, usual: float, peak: float, place: int) -> F
             Evidence(f"Gradient norm: median {usual:.4g}, largest {peak:.4g}.", {"median": usual, "largest": peak}, step),
             Evidence(f"Loss {flow.curve.losses[place]:.4g} at step {step}.", {"loss": float(flow.curve.losses[place])}, step),
         ],
-        fix="Clip the gradients before the step, `torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)`; in recurrent "
-        "networks also use gated cells (LSTM, GRU), tanh, and recurrent weights of norm one.",
+        fix="Clip the gradients before the step, "
+        + either(
+            flow.run,
+            pytorch="`torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)`",
+            mindspore="`gradients = ops.clip_by_global_norm(gradients, 1.0)`",
+        )
+        + "; in recurrent networks also use gated cells (LSTM, GRU), tanh, and recurrent weights of norm one.",
         location=None if location is None else location.of_module(layer.module.name),
         limits=f"Jumps to {_JUMP:g} times the median norm would have been seen.",
     )

@@ -42,6 +42,7 @@ import msgspec
 from trueline.checks._dataflow import plain
 from trueline.checks._random_sources import Draw, unseeded_draws
 from trueline.checks._repetition import ROUNDING, Repetition
+from trueline.checks._words import words_of
 from trueline.checks.base import Item
 from trueline.errors import TruelineError
 from trueline.model import Event, Evidence, Finding, Location
@@ -65,18 +66,6 @@ class Factor(msgspec.Struct, frozen=True):
     confidence: float = 0.85
     inside: bool = False
     """Whether it is something that the network draws while it runs."""
-
-
-class Stream(msgspec.Struct, frozen=True):
-    """The framework's own random stream, as its seeds are recorded, and the call that seeds it."""
-
-    library: str
-    name: str
-    call: str
-
-
-_PYTORCH = Stream("torch", "PyTorch's stream", "`torch.manual_seed(seed)`")
-_MINDSPORE = Stream("mindspore", "MindSpore's stream", "`mindspore.set_seed(seed)`")
 
 
 def conclude(run: Run) -> Finding:
@@ -122,10 +111,6 @@ def _conclude(run: Run, both: Repetition) -> Finding:
     return _problem(both, factor)
 
 
-def _own_stream(run: Run) -> Stream:
-    return _MINDSPORE if run.framework == "mindspore" else _PYTORCH
-
-
 def _draws_anew(run: Run) -> bool:
     """Whether the network holds an operation that differs from run to run whatever is seeded."""
     layers = any(module.kind == "dropout" for module in run.modules.values())
@@ -133,7 +118,7 @@ def _draws_anew(run: Run) -> bool:
 
 
 def _means_to_repeat(run: Run, seeded: set[str]) -> bool:
-    if _own_stream(run).library in seeded or len(seeded) > 1:
+    if words_of(run).library in seeded or len(seeded) > 1:
         return True
     functions = [event.location.function or "" for event in run.events_of("seed") if event.location is not None]
     return any(_SEED_FUNCTION.search(name) for name in functions) or not seeded
@@ -207,13 +192,13 @@ def _weights(run: Run, both: Repetition, draws: list[Draw]) -> Factor | None:
         f"{len(differing)} parameters start with another content: {', '.join(differing[:4])}.", {"parameters": differing[:20]}, -1
     )
     seeds = [event for event in run.events_of("seed") if event.step == 0]
-    stream = _own_stream(run)
-    own_seeds = [event for event in seeds if event.detail.get("library") == stream.library]
+    words = words_of(run)
+    own_seeds = [event for event in seeds if event.detail.get("library") == words.library]
     if not own_seeds:
         return Factor(
-            f"The initial weights are drawn from {stream.name}, which is never seeded.",
+            f"The initial weights are drawn from {words.name}'s stream, which is never seeded.",
             seeds[-1].location if seeds else None,
-            f"Add {stream.call} beside the other seeds, before the model is built.",
+            f"Add `{words.seed}` beside the other seeds, before the model is built.",
             [told],
         )
     fills = {(line.file, line.line) for parameter in run.parameters.values() if (line := parameter.initialised) is not None}
@@ -246,10 +231,10 @@ def _data(run: Run, both: Repetition, seeded: set[str], draws: list[Draw]) -> Fa
     what = "The samples come in another order in every run" if order else "The training data is not the same in every run"
     if draws:
         return _from_stream(f"{what}: it depends on", draws, told)
-    stream = _own_stream(run)
-    if stream.library not in seeded:
+    words = words_of(run)
+    if words.library not in seeded:
         line = run.events_of("seed")[-1].location
-        return Factor(f"{what}: {stream.name} is never seeded.", line, f"Add {stream.call} to the seeds.", [told])
+        return Factor(f"{what}: {words.name}'s stream is never seeded.", line, f"Add `{words.seed}` to the seeds.", [told])
     loader = run.loaders.get(pair[0].loader) if pair[0].loader is not None else None
     call = next((call for call in run.root_calls if call.batch == pair[0].seq), None)
     return Factor(

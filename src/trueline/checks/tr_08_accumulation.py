@@ -26,7 +26,8 @@ Losses of one's own, sums by design, several losses per step and clipped gradien
 that was lowered to make up for the missing division cannot be told from one that was not.
 
 ## What to do
-Propagate `loss / k`, and step once more at the end of the epoch for the batches that are left.
+Propagate `loss / k`, or divide one's own sum of gradients by k, and step once more at the end of the epoch for the batches that
+are left.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from collections import Counter
 from itertools import pairwise
 
 from trueline.checks._event_order import EventOrder
+from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Step
 from trueline.store import Run
@@ -126,7 +128,12 @@ def _divided(run: Run, order: EventOrder, stepped: list[Step], window: int) -> F
             )
         ],
         location=where,
-        fix=f"Propagate `loss / {window}` at {where}.",
+        fix=either(
+            run,
+            pytorch=f"Propagate `loss / {window}` at {where}.",
+            mindspore=f"Divide the sum of the gradients by {window} before the optimizer gets it at {where}, or differentiate "
+            f"`loss / {window}`.",
+        ),
         limits="Passes from the computed loss itself at all sampled steps would have been seen.",
     )
 

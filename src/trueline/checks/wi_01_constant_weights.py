@@ -37,8 +37,9 @@ A constant recurrent layer beside matrices that are random is not reported, as t
 symmetry: a single constant layer that dropout breaks up is not reported. Small scales are not judged.
 
 ## What to do
-Leave the framework's default initialisation in place, or use a random one (nn.init.kaiming_uniform_, xavier_uniform_);
-initialise only biases, norm scales and the last layer of a residual branch with constants.
+Leave the framework's default initialisation in place, or use a random one (nn.init.kaiming_uniform_, xavier_uniform_; MindSpore's
+initializers HeUniform, XavierUniform); initialise only biases, norm scales and the last layer of a residual branch with
+constants.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from itertools import pairwise
 
 from trueline.checks._parameters import ParameterHistory, listed
 from trueline.checks._source_text import line_of_parameter
+from trueline.checks._words import words_of
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Location, Module, Parameter, TensorStat
 from trueline.store import Run
@@ -63,10 +65,6 @@ LOSS_ABOVE_GUESS = 10.0
 LARGE_GAIN_EVERYWHERE = 4.0
 LOSS_ABOVE_GUESS_EVERYWHERE = 3.0
 FEWEST_LAYERS = 3
-_FIX = (
-    "Initialise the weights at random: remove the constant initialisation (the framework's default is random), or use "
-    "nn.init.kaiming_uniform_ or xavier_uniform_. Constants are for biases and norm scales."
-)
 _GATES = {"LSTM": "ifgo", "LSTMCell": "ifgo", "GRU": "rzn", "GRUCell": "rzn"}
 
 
@@ -182,6 +180,13 @@ def _constant_throughout(run: Run, weights: list[Parameter], suspects: list[Para
     return []
 
 
+def _fix(run: Run) -> str:
+    return (
+        "Initialise the weights at random: remove the constant initialisation (the framework's default is random), or use "
+        f"{words_of(run).random_weights}. Constants are for biases and norm scales."
+    )
+
+
 def _throughout_finding(
     run: Run, history: ParameterHistory, constant: list[Parameter], alike: dict[int, str], initial: dict[int, TensorStat]
 ) -> Finding:
@@ -201,7 +206,7 @@ def _throughout_finding(
             )
             for parameter in constant[:8]
         ],
-        fix=_FIX,
+        fix=_fix(run),
         location=_where(run, constant[0]),
         limits=_limits(history, constant),
     )
@@ -250,7 +255,7 @@ def _symmetry_finding(
         f"cannot make {'their' if many else 'its'} units different: {effect}.",
         confidence=0.97,
         evidence=evidence,
-        fix=_FIX,
+        fix=_fix(run),
         location=_where(run, stuck[0]),
         limits=_limits(history, stuck),
     )
@@ -308,7 +313,7 @@ def _too_large(run: Run, weights: list[Parameter], initial: dict[int, TensorStat
                 f"First loss {first.value:.4g}, ln({shape[1]}) = {guess:.3g}.", {"loss": first.value, "guess": guess}, first.step
             )
         ],
-        fix="Scale the weights with their fan-in: nn.init.kaiming_uniform_ or xavier_uniform_, or the framework's default.",
+        fix=f"Scale the weights with their fan-in: {words_of(run).random_weights}, or the framework's default.",
         location=_where(run, worst),
         limits=f"Seen only above {LARGE_GAIN:g} times the fan-in rule and with a first loss {LOSS_ABOVE_GUESS:g} above a guess, "
         f"or above {LARGE_GAIN_EVERYWHERE:g} times in most layers and {LOSS_ABOVE_GUESS_EVERYWHERE:g} above a guess.",

@@ -37,8 +37,8 @@ Content is not judged: a complete load of the wrong file looks right without a r
 are not seen as loads. Of each load the first 50 keys and 64 matrices are kept.
 
 ## What to do
-Rename the keys to what the model expects, load with strict=True (or look at what `load_state_dict` returns), and load
-after the initialisation, into the model that is trained.
+Rename the keys to what the model expects, load with strict=True (or look at what `load_state_dict` returns; MindSpore's
+`load_param_into_net` returns the names that were not loaded), and load after the initialisation, into the model that is trained.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from collections import Counter
 from trueline.checks._own_weights import OwnLoad, own_load
 from trueline.checks._parameters import ParameterHistory, listed
 from trueline.checks._unused_weights import UnusedWeights, unused_weights
+from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding, Location, Module
 from trueline.store import Run
@@ -65,14 +66,14 @@ def conclude(run: Run) -> Finding:
     loads = [event for event in run.events_of("load") if event.detail.get("keys")]
     unused = unused_weights(run)
     if unused is not None:
-        return _unused_finding(unused)
+        return _unused_finding(run, unused)
     if not loads:
         return ITEM.not_applicable("The script loads no weights.")
     restored = own_load(run)
     if restored is not None and restored.two_names is None:
         return _restores_nothing(restored)
     for load in loads:
-        finding = _names_do_not_match(load)
+        finding = _names_do_not_match(run, load)
         if finding is not None:
             return finding
     for load in loads:
@@ -129,7 +130,7 @@ def _described(load: Event) -> str:
 # Keys that fit nothing
 
 
-def _names_do_not_match(load: Event) -> Finding | None:
+def _names_do_not_match(run: Run, load: Event) -> Finding | None:
     counts = _counts(load)
     # Counters of batches are never missing: the framework itself adds them to a checkpoint that lacks them.
     counters = sum(key.endswith("running_var") for key in load.detail["missing"])
@@ -138,7 +139,7 @@ def _names_do_not_match(load: Event) -> Finding | None:
     offered = counts["unexpected"] >= MOST * counts["missing"]
     prefix = _prefix(load.detail["missing"], load.detail["unexpected"])
     if nothing or (offered and ((share >= MOST and (prefix or _renamed(load))) or (share >= SOME and prefix))):
-        return _mismatch_finding(load, counts, prefix, nothing=nothing)
+        return _mismatch_finding(run, load, counts, prefix, nothing=nothing)
     return None
 
 
@@ -164,20 +165,24 @@ def _renamed(load: Event) -> bool:
     return common >= MOST * max(sum(ends[0].values()), sum(ends[1].values()))
 
 
-def _mismatch_finding(load: Event, counts: dict[str, int], prefix: tuple[str, bool] | None, *, nothing: bool) -> Finding:
+def _mismatch_finding(
+    run: Run, load: Event, counts: dict[str, int], prefix: tuple[str, bool] | None, *, nothing: bool
+) -> Finding:
+    names = either(run, pytorch="model.state_dict()", mindspore="model.parameters_dict()")
+    strictly = either(run, pytorch="load with strict=True", mindspore="see that load_param_into_net returns two empty lists")
     arrived = "nothing of the checkpoint arrives" if nothing else f"{counts['missing']} of {counts['keys']} tensors get nothing"
     if prefix is not None and prefix[1]:
         cause = f"its names start with {prefix[0]!r}, which the model's do not have"
-        fix = f"Remove the prefix: {{k.removeprefix({prefix[0]!r}): v for k, v in state.items()}}, and load with strict=True."
+        fix = f"Remove the prefix: {{k.removeprefix({prefix[0]!r}): v for k, v in state.items()}}, and {strictly}."
     elif prefix is not None:
         cause = f"its names lack the model's prefix {prefix[0]!r}"
-        fix = f"Load into that part of the model, or add the prefix {prefix[0]!r} to every name, and load with strict=True."
+        fix = f"Load into that part of the model, or add the prefix {prefix[0]!r} to every name, and {strictly}."
     elif counts["unexpected"]:
         cause = "its names are not those of the model's parameters"
-        fix = "Rename the checkpoint's keys to those of model.state_dict(), and load with strict=True."
+        fix = f"Rename the checkpoint's keys to those of {names}, and {strictly}."
     else:
         cause = "none of the names that were handed over is one of the model's"
-        fix = "Look at what the filter leaves of the checkpoint: rename its keys to those of model.state_dict() first."
+        fix = f"Look at what the filter leaves of the checkpoint: rename its keys to those of {names} first."
     return ITEM.problem(
         f"Loading weights into {load.detail.get('of', 'the model')}: {arrived}, because {cause}.",
         confidence=0.97 if prefix is not None or nothing else 0.85,
@@ -306,22 +311,24 @@ def _where_built(root: Module, load: Event) -> Location | None:
     return built.of_module(root.name) if beside and built.line > load.location.line else load.location
 
 
-def _unused_finding(unused: UnusedWeights) -> Finding:
+def _unused_finding(run: Run, unused: UnusedWeights) -> Finding:
     read, root = unused.read, unused.root
+    load = either(run, pytorch="load_state_dict", mindspore="load_param_into_net")
+    how = either(run, pytorch=f"{root.name}.load_state_dict(...)", mindspore=f"load_param_into_net({root.name}, ...)")
     return ITEM.problem(
         f"The weights read at {read.location} never reach {root.name}, which they fit: it trains from other values.",
         confidence=0.93,
         evidence=[
             Evidence(
                 f"{unused.fitting} of {len(read.detail['matrices'])} matrices of the file have the names and shapes of "
-                f"{root.name}'s ({root.type}); none of them was in it when training began or later, and load_state_dict is not "
-                "called after the file was read.",
+                f"{root.name}'s ({root.type}); none of them was in it when training began or later, and {load} is not called "
+                "after the file was read.",
                 {"fitting": unused.fitting, "matrices": len(read.detail["matrices"])},
                 read.step,
                 read.location,
             )
         ],
-        fix=f"Put them in: {root.name}.load_state_dict(...) with what was read, before training.",
+        fix=f"Put them in: {how} with what was read, before training.",
         location=read.location,
         limits="Would have seen a file with two or more matrices of the trained model that are not in it.",
     )
