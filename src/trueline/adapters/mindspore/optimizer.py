@@ -49,8 +49,8 @@ class _State:
         self.before: list[tuple[int, Parameter, Any]] = []
         # Of a compiled step: what tells its gradients when it is over.
         self.memories: list[Memory] = []
-        # Which of the sums that the script handed over was kept, and its values at the last step.
-        self.kept: tuple[int, int, NDArray[Any]] | None = None
+        # Which of the sums that the script handed over was looked at, and its values at the last step.
+        self.kept: tuple[int, NDArray[Any]] | None = None
 
 
 class OptimizerWatch(Watch):
@@ -176,7 +176,7 @@ class OptimizerWatch(Watch):
 
     def _started_from_nothing(self, state: _State, given: list[Any]) -> bool | None:
         """Whether gradients hold nothing from before the last step. Those that a gradient function made never do; a sum that the
-        script keeps in parameters of its own is compared with what was added to it since then."""
+        script keeps is compared with what was added to it since then."""
         kept = state.kept
         state.kept = None
         if self.is_fresh(given):
@@ -185,12 +185,12 @@ class OptimizerWatch(Watch):
         if place is None:
             return None
         now = evenly_drawn(given[place], _COMPARED_SUM)
-        state.kept = (place, id(given[place]), now)
+        state.kept = (place, now)
         added = [evenly_drawn(made[place], _COMPARED_SUM) for made in self._kept_alive if _fits(made, given, place)]
-        if kept is None or kept[:2] != state.kept[:2] or not added:
+        if kept is None or kept[0] != place or not added:
             return None
         total = np.sum(added, axis=0)
-        alone, on_top = _alike(now, total), _alike(now - kept[2], total)
+        alone, on_top = _alike(now, total), _alike(now - kept[1], total)
         return alone if alone != on_top else None
 
     def _count_without_gradient(self, state: _State) -> int:
@@ -333,7 +333,7 @@ class OptimizerWatch(Watch):
 
 def _place_to_compare(given: list[Any]) -> int | None:
     """The smallest of the script's own sums that has enough values to tell directions apart."""
-    sums = [(part.size, place) for place, part in enumerate(given) if isinstance(part, Parameter) and is_plain(part)]
+    sums = [(part.size, place) for place, part in enumerate(given) if isinstance(part, Tensor) and is_plain(part)]
     return min((one for one in sums if one[0] >= _FEWEST_COMPARED), default=(0, None))[1]
 
 
