@@ -16,6 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CASES = HERE / "cases"
 BASES = HERE / "bases"
+FRAMEWORKS = ("pytorch", "mindspore")
 GRAPH_MODE = "MindSpore, graph mode"
 STRANGERS = HERE.parents[1] / "tests" / "scripts" / "strangers"
 
@@ -51,12 +52,15 @@ class Case:
         return bool(self.lines or self.module)
 
     @property
+    def framework(self) -> str:
+        return "mindspore" if _MINDSPORE.search("\n".join(self.files.values())) else "pytorch"
+
+    @property
     def way(self) -> str:
         """The framework, and the mode that the script asks for."""
-        text = "\n".join(self.files.values())
-        if not _MINDSPORE.search(text):
+        if self.framework == "pytorch":
             return "PyTorch"
-        return GRAPH_MODE if _COMPILED.search(text) else "MindSpore, PyNative mode"
+        return GRAPH_MODE if _COMPILED.search("\n".join(self.files.values())) else "MindSpore, PyNative mode"
 
 
 @dataclass(frozen=True)

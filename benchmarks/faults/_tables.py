@@ -26,8 +26,8 @@ from benchmarks.faults._score import (
     what_is_wrong,
 )
 
-BEGIN = "<!-- begin: written by make bench-faults, never by hand -->"
-END = "<!-- end: written by make bench-faults -->"
+BEGIN = "<!-- begin {}: written by make bench-faults, never by hand -->"
+END = "<!-- end {}: written by make bench-faults -->"
 HEADINGS = ("", "recall", "top-1 cause", "place", "healthy runs", "false alarms", "s per script")
 
 
@@ -128,14 +128,15 @@ def _instead(outcome: Outcome) -> str:
     return f"{planted}, said: nothing found"
 
 
-def write_documentation(page: Path, outcomes: list[Outcome], conditions: str) -> None:
-    """Replace what stands between the marks of the page, and nothing else."""
+def write_documentation(page: Path, framework: str, outcomes: list[Outcome], conditions: str) -> None:
+    """Replace what stands between the framework's marks of the page, and nothing else."""
     text = page.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise SystemExit(f"Expected the marks {BEGIN!r} and {END!r} once each in {page}. Put them around the place of the table.")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{documentation(outcomes, conditions)}\n{END}{after}", encoding="utf-8")
+    begin, end = BEGIN.format(framework), END.format(framework)
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise SystemExit(f"Expected the marks {begin!r} and {end!r} once each in {page}. Put them around the place of the table.")
+    before, rest = text.split(begin)
+    after = rest.split(end)[1]
+    page.write_text(f"{before}{begin}\n{documentation(outcomes, conditions)}\n{end}{after}", encoding="utf-8")
 
 
 def machine_readable(outcomes: list[Outcome], conditions: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.faults import _tables as tables
-from benchmarks.faults._case import Case, as_it_is, bases, cases, only, strangers
+from benchmarks.faults._case import FRAMEWORKS, Case, as_it_is, bases, cases, only, strangers
 from benchmarks.faults._running import check_again, diagnose, is_kept, outcomes_of
 from benchmarks.faults._score import Outcome, reaches_goals, what_is_wrong
 from benchmarks.faults.mutate import mutants
@@ -40,6 +40,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="ID", help="these items, or scripts whose name contains this word"
     )
+    parser.add_argument("--framework", choices=FRAMEWORKS, help="the scripts of one framework only")
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="scripts at a time; the number of cores if not given"
     )
@@ -71,6 +72,8 @@ def selection(options: argparse.Namespace) -> list[Case]:
     chosen = only([*written, *as_it_is(written), *healthy], options.only) + (
         planted if limit is None else _picked(planted, limit, options.seed)
     )
+    if options.framework:
+        chosen = [case for case in chosen if case.framework == options.framework]
     if options.recheck:
         chosen = [case for case in chosen if is_kept(case, options.recheck)]
     if not chosen:
@@ -170,7 +173,9 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         options.json.write_text(tables.machine_readable(outcomes, held), encoding="utf-8")
     if options.write_docs:
-        tables.write_documentation(PAGE, outcomes, in_words(held))
+        for framework in [options.framework] if options.framework else FRAMEWORKS:
+            own = [known[case.name] for case in chosen if case.framework == framework]
+            tables.write_documentation(PAGE, framework, own, in_words(held | {"scripts": len(own)}))
     return 0 if reaches_goals(outcomes) else 1
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from benchmarks.faults import _tables as tables
-from benchmarks.faults._case import SCRIPT, Case, as_it_is, bases, case_of, cases, only, strangers, unmark
+from benchmarks.faults._case import FRAMEWORKS, SCRIPT, Case, as_it_is, bases, case_of, cases, only, strangers, unmark
 from benchmarks.faults._mutation import MUTATIONS, Mutation
 from benchmarks.faults._score import Outcome, Share, misses, outcome_of, reaches_goals, score, what_is_wrong, wilson
 from benchmarks.faults._source import LineMoved, Source
@@ -372,18 +372,20 @@ def test_graph_mode_as_it_is_has_goals_of_its_own() -> None:
 
 def test_the_documentation_is_replaced_between_its_marks_only(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{tables.BEGIN}\nold\n{tables.END}\nafter\n")
-    tables.write_documentation(page, some_outcomes(), "3 scripts.")
+    begin, end = tables.BEGIN.format("pytorch"), tables.END.format("pytorch")
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
+    tables.write_documentation(page, "pytorch", some_outcomes(), "3 scripts.")
     text = page.read_text()
-    assert text.startswith(f"before\n{tables.BEGIN}\n\n3 scripts.")
-    assert text.endswith(f"{tables.END}\nafter\n")
+    assert text.startswith(f"before\n{begin}\n\n3 scripts.")
+    assert text.endswith(f"{end}\nafter\n")
     assert "old" not in text
     assert "| recall | ≥ 95 % | 1/2 = 50.0 %" in text
 
 
 def test_the_page_of_this_repository_has_the_marks() -> None:
     text = (ROOT / "docs" / "fault-benchmark.md").read_text()
-    assert text.count(tables.BEGIN) == text.count(tables.END) == 1
+    for framework in FRAMEWORKS:
+        assert text.count(tables.BEGIN.format(framework)) == text.count(tables.END.format(framework)) == 1
 
 
 def test_quick_takes_one_faulty_and_one_healthy_script_per_item() -> None:
