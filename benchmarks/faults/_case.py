@@ -20,7 +20,7 @@ STRANGERS = HERE.parents[1] / "tests" / "scripts" / "strangers"
 
 SCRIPT = "train.py"
 _MARKER = re.compile(r"[ \t]*# <- (?:(fault)|module: *(\S+))[ \t]*$")
-_LAUNCH = re.compile(r"# launch: *(torchrun .*)$")
+_LAUNCH = re.compile(r"# launch: *((?:torchrun|msrun) .*)$")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Case:
     words: tuple[str, ...] = (SCRIPT,)
     """What follows `trueline diagnose`."""
     launch: tuple[str, ...] = ()
-    """The words of torchrun and its options, for scripts of several processes."""
+    """The words of torchrun or msrun and its options, for scripts of several processes."""
     note: str = ""
     """What was planted, in words."""
 

@@ -42,7 +42,7 @@ def undivided_sum(ranks: Ranks) -> Cause | None:
     return Cause(
         f"The gradients are summed over {size} ranks and not divided: every update is {size} times as long as "
         "that of the average.",
-        "Divide by the world size after the sum (`p.grad /= world_size`), or use `op=dist.ReduceOp.AVG` where it is supported.",
+        ranks.words.divide,
         line,
         [
             Evidence(

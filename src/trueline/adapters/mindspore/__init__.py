@@ -11,6 +11,7 @@ from trueline.adapters.base import Watch
 from trueline.adapters.mindspore.backward import BackwardWatch
 from trueline.adapters.mindspore.checkpoint import LoadWatch
 from trueline.adapters.mindspore.clipping import ClipWatch
+from trueline.adapters.mindspore.collectives import CollectiveWatch
 from trueline.adapters.mindspore.compiled import CompiledWatch
 from trueline.adapters.mindspore.compiled_graphs import CompiledGraphs
 from trueline.adapters.mindspore.data import BatchWatch
@@ -57,17 +58,20 @@ class MindSporeAdapter:
         losses = LossWatch(recorder, batches, self._trace, scores)
         scalers = ScalerWatch(recorder, self._optimizers, self._trace, progress)
         graphs = CompiledGraphs(recorder, self._registry, self._optimizers)
-        compiled = CompiledWatch(recorder, graphs, self._optimizers, losses, scores, scalers, progress, self._announce)
+        collectives = CollectiveWatch(recorder, self._registry, self._optimizers)
+        compiled = CompiledWatch(
+            recorder, graphs, self._optimizers, losses, scores, scalers, collectives, progress, self._announce
+        )
         clips = ClipWatch(recorder, self._optimizers, progress)
         cells = ModuleWatch(
             recorder, self._registry, batches, scores, self._trace, progress, self._backward, self._optimizers, losses, compiled,
-            scalers, clips,
+            scalers, clips, collectives,
         )  # fmt: skip
         self._watches: list[Watch] = [
             cells, batches, self._optimizers, self._backward, compiled, LoadWatch(recorder, self._registry), SeedWatch(recorder),
-            ScheduleWatch(recorder, self._registry, self._optimizers),
+            ScheduleWatch(recorder, self._registry, self._optimizers), collectives,
         ]  # fmt: skip
-        self._visible = (cells, losses, clips, scalers)
+        self._visible = (cells, losses, clips, scalers, collectives)
         progress.on_first_end.append(lambda: self._announce("eager"))
 
     def install(self) -> None:

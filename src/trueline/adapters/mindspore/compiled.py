@@ -19,6 +19,7 @@ from mindspore import Tensor, amp, nn
 from mindspore.graph import api
 
 from trueline.adapters.base import Watch, guarded
+from trueline.adapters.mindspore.collectives import CollectiveWatch
 from trueline.adapters.mindspore.compiled_graphs import CompiledGraph, CompiledGraphs
 from trueline.adapters.mindspore.ir_files import written_graphs
 from trueline.adapters.mindspore.kinds import is_wrapper, kind_of, parts_of
@@ -52,6 +53,7 @@ class _Parts(msgspec.Struct):
     model: nn.Cell | None = None
     optimizers: list[Any] = []
     losses: list[nn.Cell] = []
+    reducers: list[nn.Cell] = []
     scalers: list[Any] = []
     scales: bool = False
     trains: bool = False
@@ -68,6 +70,7 @@ class CompiledWatch(Watch):
         losses: LossWatch,
         scores: ScoreWatch,
         scalers: ScalerWatch,
+        collectives: CollectiveWatch,
         progress: StepProgress,
         announce: Callable[[str], None],
     ) -> None:
@@ -77,6 +80,7 @@ class CompiledWatch(Watch):
         self._losses = losses
         self._scores = scores
         self._scalers = scalers
+        self._collectives = collectives
         self._progress = progress
         self._announce = announce
         self._inside = False
@@ -136,9 +140,12 @@ class CompiledWatch(Watch):
         held = {id(part): part for cell in cells for part in parts_of(cell)}
         optimizers = [part for part in held.values() if isinstance(part, OPTIMIZERS)]
         losses = [part for part in held.values() if self._losses.is_loss(part)]
+        reducers = [part for part in held.values() if isinstance(part, nn.DistributedGradReducer)]
         models = [model for cell in cells if (model := self.model_in(cell)) is not None]
         model = max(models, key=lambda model: len(parts_of(model)), default=None)
-        return _Parts(cells=cells, model=model, optimizers=optimizers, losses=losses, trains=bool(optimizers))
+        return _Parts(
+            cells=cells, model=model, optimizers=optimizers, losses=losses, reducers=reducers, trains=bool(optimizers)
+        )  # fmt: skip
 
     @guarded
     def _evaluated(self, cell: nn.Cell, output: Any) -> None:
@@ -235,6 +242,7 @@ class CompiledWatch(Watch):
             detail = {"of": origin, "compiled": True, "carried": [], **graph.backward}
         progress.last_backward = recorder.event("backward", value=known, detail=detail, location=recorder.location())
         self._graphs.note_cut_off(graph, first=progress.backwards == 1)
+        self._collectives.inside_of_graph(parts.reducers, graph.collectives)
         if not pending:
             self._optimizers.note_fresh(tensors_in(output, most=1 << 20))
             return
