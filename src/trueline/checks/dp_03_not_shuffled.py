@@ -51,7 +51,7 @@ from trueline.checks._order_statistics import (
 )
 from trueline.checks._sample_order import Epoch, Source, training_sources
 from trueline.checks.base import Item
-from trueline.model import Conclusion, Event, Evidence, Finding
+from trueline.model import Conclusion, Event, Evidence, Finding, Loader
 from trueline.store import Run
 
 item = Item(__name__, __doc__)
@@ -80,6 +80,7 @@ _KNOWN_SAMPLERS = {
 _STREAM = "_InfiniteConstantSampler"
 # A shuffle through a buffer, whatever the order of the source.
 _BUFFER = "ShuffleDataset"
+_SHARDS = "DistributedSampler"
 _PREFERENCE = (Conclusion.PROBLEM_FOUND, Conclusion.NO_PROBLEM, Conclusion.NOT_CHECKED, Conclusion.NOT_APPLICABLE)
 
 
@@ -229,7 +230,7 @@ def _judge_same_order(run: Run, source: Source, epochs: list[Epoch], same: Evide
     sampler = _own_sampler(source)
     if sampler is not None:
         return item.not_applicable(f"{sampler} gives the same order in every epoch: an order made on purpose.", evidence=[same])
-    if run.framework == "mindspore" and source.loader is not None and source.loader.sampler in ("RandomSampler", _BUFFER):
+    if run.framework == "mindspore" and source.loader is not None and _shuffles(source.loader):
         return _shuffled_once(source, epochs, same)
     if source.target_kind == "class" and not _may_be_a_series(source, epochs):
         return _problem_same_order(run, source, same, 0.85)
@@ -243,6 +244,12 @@ def _judge_same_order(run: Run, source: Source, epochs: list[Epoch], same: Evide
     if source.loader is None or source.loader.sampler != "SequentialSampler":
         return item.not_checked("the order is the same in every epoch, but no sequential loader shows that nobody chose it.")
     return _problem_same_order(run, source, same, 0.7)
+
+
+def _shuffles(loader: Loader) -> bool:
+    """Whether a dataset of MindSpore is shuffled, as a whole or in shards."""
+    shards = loader.settings.get("sampler_settings", {}).get("shuffle", "false") if loader.sampler == _SHARDS else "false"
+    return loader.sampler in ("RandomSampler", _BUFFER) or shards != "false"
 
 
 def _shuffled_once(source: Source, epochs: list[Epoch], same: Evidence) -> Finding:
@@ -304,7 +311,7 @@ def _fix(run: Run, source: Source, *, same_order: bool) -> str:
         return (
             "Give the dataset `shuffle=True`, or call `data.shuffle(buffer_size=…)` with the size of the data set before `batch`."
         )
-    if source.loader.sampler == "DistributedSampler":
+    if source.loader.sampler == _SHARDS:
         return "Call `sampler.set_epoch(epoch)` at the start of each epoch (and keep `shuffle=True` in the sampler)."
     if source.loader.sampler == _STREAM:
         return "Shuffle inside the dataset, through a buffer that holds many times more samples than a label block is long."

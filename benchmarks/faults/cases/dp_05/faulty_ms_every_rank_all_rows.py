@@ -24,8 +24,9 @@ def forward(features, target):
 
 grad_fn = ms.value_and_grad(forward, None, adam.parameters)
 net.set_train()
+iterator = batches.create_tuple_iterator(num_epochs=3)
 for epoch in range(3):
-    for features, target in batches.create_tuple_iterator():
+    for features, target in iterator:
         loss, grads = grad_fn(features, target)
         adam(reducer(grads))
     if get_rank() == 0:

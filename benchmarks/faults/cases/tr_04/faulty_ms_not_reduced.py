@@ -25,9 +25,10 @@ def forward(x, y):
 
 grad_fn = ms.value_and_grad(forward, None, optimizer.parameters)
 net.set_train()
+iterator = train.create_tuple_iterator(num_epochs=6)
 for epoch in range(6):
     total = ms.Tensor([0.0])
-    for x, y in train.create_tuple_iterator():
+    for x, y in iterator:
         loss, grads = grad_fn(x, y)
         optimizer(grads)  # <- fault
         total = total + loss

@@ -22,8 +22,9 @@ def forward(x, y):
 
 grad_fn = ms.value_and_grad(forward, None, optimizer.parameters)
 net.set_train()
+iterator = train.create_tuple_iterator(num_epochs=8)
 for epoch in range(8):
-    for x, y in train.create_tuple_iterator():
+    for x, y in iterator:
         loss, grads = grad_fn(x, y)
         optimizer(reducer(grads))  # <- fault
     if get_rank() == 0:

@@ -38,8 +38,9 @@ def step(x, y):
 
 
 net.set_train()
+iterator = train.create_tuple_iterator(num_epochs=8)
 for epoch in range(8):
-    for x, y in train.create_tuple_iterator():
+    for x, y in iterator:
         loss = step(x, y)
     if rank == 0:
         print(epoch, float(loss))
