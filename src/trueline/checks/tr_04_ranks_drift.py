@@ -47,7 +47,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from trueline.checks._drift_causes import Cause, cause_of_drift
-from trueline.checks._gradient_sum import undivided_sum
+from trueline.checks._gradient_sum import sum_inside_of_graph, undivided_sum
 from trueline.checks._ranks import Ranks, unrecorded_ranks
 from trueline.checks._shards import have_shards
 from trueline.checks.base import Item
@@ -130,6 +130,11 @@ def _together(ranks: Ranks, steps: list[int]) -> Finding:
     summed = undivided_sum(ranks)
     if summed is not None:
         return _problem(summed, summed.evidence, _limits(ranks, steps))
+    if sum_inside_of_graph(ranks):
+        return item.not_checked(
+            f"all {len(ranks.runs)} ranks hold the same weights, but compiled steps sum the gradients over them (gradients_mean "
+            "is off), and whether something divides the sum again cannot be seen: an update may be that many times too long."
+        )
     return item.no_problem(
         f"All {len(ranks.runs)} ranks hold the same weights at each of {len(steps)} moments up to step {steps[-1]}.",
         limits=_limits(ranks, steps),
