@@ -3,6 +3,7 @@ and nothing that passes unseen. The script is run alone first, in the same proce
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -76,7 +77,9 @@ def test_model(lenet: Any, mode: str, way: str) -> None:
 def test_float16(lenet: Any, mode: str, way: str) -> None:
     run, printed = lenet(mode, way)
     concluded = assert_healthy(run, printed)
-    assert {parameter.dtype for parameter in run.parameters.values()} == {"float16"}
+    # The parameters stay what they are and are cast on their way into the layers.
+    assert {parameter.dtype for parameter in run.parameters.values()} == {"float32"}
+    assert {op.outputs[0]["dtype"] for op in run.ops if op.name == "conv2d"} == {"float16"}
     if mode == "graph":
         assert concluded["tr.05"] == "not_checked"
 
@@ -105,5 +108,6 @@ def test_what_the_cpu_refuses_is_the_scripts_own_error(
     for call in (lambda script: script(), recorded):
         with pytest.raises(kind, match=words) as problem:
             call(lambda: runpy.run_path(SCRIPT, run_name="__main__"))
-        said.append(str(problem.value))
+        # But for the numbers of nodes.
+        said.append(re.sub(r"\d+", "", str(problem.value)))
     assert said[1] == said[0]

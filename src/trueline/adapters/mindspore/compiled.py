@@ -25,7 +25,7 @@ from trueline.adapters.mindspore.ir_files import written_graphs
 from trueline.adapters.mindspore.kinds import is_wrapper, kind_of, parts_of
 from trueline.adapters.mindspore.losses import LossWatch
 from trueline.adapters.mindspore.optimizer import OPTIMIZERS, OptimizerWatch
-from trueline.adapters.mindspore.precision import ScalerWatch
+from trueline.adapters.mindspore.precision import ScalerWatch, scale_of
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import LateNumber, array_of, tensors_in
 from trueline.adapters.shared.steps import StepProgress
@@ -86,7 +86,7 @@ class CompiledWatch(Watch):
         self._inside = False
         self._unseen: set[str] = set()
         self._lasting: set[str] = set()
-        self._known: dict[CodeType, _Parts] = {}
+        self._known: dict[tuple[CodeType | None, tuple[int, ...]], _Parts] = {}
         self._idle = 0
         # Whether steps may be left out because of their gradients: told by a cell that does so, or by one that was.
         self.may_skip = False
@@ -177,7 +177,8 @@ class CompiledWatch(Watch):
         """The model, the optimizers, losses and scalers that a function refers to."""
         function = executor.fn
         code = getattr(function, "__code__", None)
-        known = self._known.get(code) if code is not None and executor.obj is None else None
+        key = _key_of(function)
+        known = self._known.get(key) if code is not None and executor.obj is None else None
         if known is not None:
             return known
         behind = list(_parts_referred_to([function, executor.obj], _DEEPEST, set()))
@@ -188,7 +189,7 @@ class CompiledWatch(Watch):
         found.root = executor.obj if isinstance(executor.obj, nn.Cell) else None
         found.graph = self._graphs.of((code, id(found.model))) if found.trains else None
         if code is not None:
-            self._known[code] = found
+            self._known[key] = found
         return found
 
     def _run(self, original: Any, call: Any, kwargs: Any, inputs: Any, parts: _Parts) -> Any:
@@ -211,11 +212,11 @@ class CompiledWatch(Watch):
             parts.batch = None if row is None else row[_BATCH]
             if parts.trains:
                 self.declare(*_INSIDE)
+        for scaler in parts.scalers if parts.trains else ():
+            self._scalers.used(scaler)
         if not parts.optimizers:
             return []
         self.declare(*_OF_STEP)
-        for scaler in parts.scalers:
-            self._scalers.used(scaler)
         # Reading its count waits for the device: where the model cannot leave a step out, on sampled steps only.
         counted = self.recorder.sampled or self.may_skip
         counts = [_steps_of(optimizer) if counted else None for optimizer in parts.optimizers]
@@ -231,7 +232,7 @@ class CompiledWatch(Watch):
         self.declare()
         losses = [tensor for tensor in tensors_in(output) if math.prod(tensor.shape) == 1 and tensor.is_floating_point()]
         if losses:
-            progress.loss = LateNumber(losses[0])
+            progress.loss = LateNumber(losses[0], self._unscaling(parts))
         progress.backwards += 1
         known = float(progress.loss) if recorder.sampled and losses else None
         if known is not None and len(parts.losses) == 1 and not (files and self._graphs.loss_calls):
@@ -256,6 +257,11 @@ class CompiledWatch(Watch):
                 self._optimizers.after_step(optimizer, step)
         for scaler in parts.scalers:
             self._scalers.updated(scaler)
+
+    def _unscaling(self, parts: _Parts) -> float:
+        """What makes the loss of what was differentiated: a gradient function with a scaler inside gives the product."""
+        scales = [] if parts.optimizers else [scale_of(scaler) for scaler in parts.scalers]
+        return 1.0 / scales[0] if len(scales) == 1 and scales[0] else 1.0
 
     def _not_stepped(self, optimizer: Any, parts: _Parts) -> None:
         """Left out because of its gradients, where a scaler is at work; else gradients are added up for a step to come."""
@@ -289,6 +295,12 @@ def _parts_referred_to(values: list[Any], depth: int, seen: set[int]) -> Iterato
             held += [function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__]
             held += [value.__self__] if isinstance(value, MethodType) else []
             yield from _parts_referred_to([*held, getattr(function, "__wrapped__", None)], depth - 1, seen)
+
+
+def _key_of(function: Any) -> tuple[CodeType | None, tuple[int, ...]]:
+    """Tells functions apart that are made by one piece of code around different things, as all gradient functions are."""
+    held = getattr(function, "__closure__", None) or ()
+    return getattr(function, "__code__", None), tuple(id(cell.cell_contents) for cell in held if _is_filled(cell))
 
 
 def _is_filled(cell: Any) -> bool:
