@@ -24,7 +24,7 @@ SCRIPT = "train.py"
 _MARKER = re.compile(r"[ \t]*# <- (?:(fault)|module: *(\S+))[ \t]*$")
 _MINDSPORE = re.compile(r"^\s*(?:import|from) mindspore\b", re.MULTILINE)
 _COMPILED = re.compile(r"\bGRAPH_MODE\b|\bjit\b")
-_LAUNCH = re.compile(r"# launch: *(torchrun .*)$")
+_LAUNCH = re.compile(r"# launch: *((?:torchrun|msrun) .*)$")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Case:
     words: tuple[str, ...] = (SCRIPT,)
     """What follows `trueline diagnose`."""
     launch: tuple[str, ...] = ()
-    """The words of torchrun and its options, for scripts of several processes."""
+    """The words of torchrun or msrun and its options, for scripts of several processes."""
     note: str = ""
     """What was planted, in words."""
 

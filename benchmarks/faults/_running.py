@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -30,12 +31,19 @@ def _environment(runs: Path) -> dict[str, str]:
 
 
 def commands(case: Case) -> list[list[str]]:
-    """What a user types. A script of several processes is recorded under torchrun, then the run is checked."""
+    """What a user types. A script of several processes is recorded under its launcher, then the run is checked."""
     if not case.launch:
         return [[*TRUELINE, "diagnose", *case.words, "--json", FOUND]]
-    # --standalone finds a free port, so that several such scripts can run at the same time.
-    started = [*TRUELINE, "run", case.launch[0], "--standalone", *case.launch[1:], *case.words]
-    return [started, CHECK]
+    # Each on a port of its own, so that several such scripts can run at the same time.
+    launcher, *options = case.launch
+    alone = ["--standalone"] if launcher == "torchrun" else [f"--master_port={_free_port()}", "--join=True"]
+    return [[*TRUELINE, "run", launcher, *alone, *options, *case.words], CHECK]
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def _finish(command: list[str], folder: Path, environment: dict[str, str], seconds: float) -> tuple[int | None, str]:

@@ -16,6 +16,7 @@ import pytest
 from benchmarks.faults import _tables as tables
 from benchmarks.faults._case import FRAMEWORKS, SCRIPT, Case, as_it_is, bases, case_of, cases, only, strangers, unmark
 from benchmarks.faults._mutation import MUTATIONS, Mutation
+from benchmarks.faults._running import commands
 from benchmarks.faults._score import Outcome, Share, misses, outcome_of, reaches_goals, score, what_is_wrong, wilson
 from benchmarks.faults._source import LineMoved, Source
 from benchmarks.faults.mutate import MOST_PER_MUTATION, mutants, plantings
@@ -34,6 +35,16 @@ def test_markers_go_and_no_line_moves() -> None:
     assert unmarked.lines == (3,)
     assert unmarked.module == "net.fc"
     assert unmarked.launch == ("torchrun", "--nproc-per-node", "2")
+
+
+def test_launches_get_ports_of_their_own() -> None:
+    launch = unmark("# launch: msrun --worker_num=2 --local_worker_num=2").launch
+    case = Case(name="a", kind="healthy", origin="case", files={}, launch=launch)
+    (started, _), (again, _) = commands(case), commands(case)
+    assert started[3:5] == ["run", "msrun"]
+    assert started[-3:] == ["--worker_num=2", "--local_worker_num=2", SCRIPT]
+    (port,) = [word for word in started if word.startswith("--master_port=")]
+    assert port not in again
 
 
 def test_a_launch_line_counts_at_the_top_only() -> None:

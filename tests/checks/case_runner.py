@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -41,10 +42,17 @@ def _trueline(*arguments: str, cwd: Path, runs: Path) -> subprocess.CompletedPro
     )  # fmt: skip
 
 
-def launcher(path: Path) -> list[str]:
+def launcher(path: Path, folder: Path) -> list[str]:
     """The command that starts the script's processes, as its first line says; nothing for a single process."""
     first = path.read_text(encoding="utf-8").partition("\n")[0]
-    return first.removeprefix(LAUNCH).split() if first.startswith(LAUNCH) else []
+    words = first.removeprefix(LAUNCH).split() if first.startswith(LAUNCH) else []
+    return [*words, f"--master_port={free_port()}", f"--log_dir={folder}", "--join=True"] if words[:1] == ["msrun"] else words
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def diagnose(path: Path, folder: Path) -> Diagnosis:
@@ -54,7 +62,7 @@ def diagnose(path: Path, folder: Path) -> Diagnosis:
     if path.parent.name in RERUN:
         checked = _trueline("diagnose", "--json", str(found), path.name, cwd=path.parent, runs=folder / "runs")
     else:
-        recorded = _trueline("run", *launcher(path), path.name, cwd=path.parent, runs=folder / "runs")
+        recorded = _trueline("run", *launcher(path, folder), path.name, cwd=path.parent, runs=folder / "runs")
         assert recorded.returncode == 0, f"{path.name} did not run:\n{recorded.stderr}"
         checked = _trueline("check", "latest", "--json", str(found), cwd=path.parent, runs=folder / "runs")
     assert checked.returncode in (0, 1), f"check failed on {path.name}:\n{checked.stdout}\n{checked.stderr}"

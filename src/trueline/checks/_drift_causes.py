@@ -8,10 +8,10 @@ import msgspec
 
 from trueline.checks._parameters import listed, shared_module
 from trueline.checks._ranks import WRAPPER, Key, Ranks
+from trueline.checks._words import words_of
 from trueline.model import Event, Evidence, Location
 
 Differing = dict[int, list[Key]]
-_WRAP = "Wrap the model in `torch.nn.parallel.DistributedDataParallel` and call the wrapper in the training step."
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -30,6 +30,7 @@ def cause_of_drift(ranks: Ranks, differing: Differing) -> Cause:
         or _gradients(ranks, differing)
         or _hyperparameters(ranks)
         or _loads(ranks, after_first_step=True)
+        or _inside_of_graphs(ranks)
         or _unknown(ranks)
     )
 
@@ -43,7 +44,7 @@ def _steps_on_some_ranks(ranks: Ranks) -> Cause | None:
     line = _usual_line(ranks.runs[stepping].events_of("optimizer_step"))
     return Cause(
         f"Only some ranks update their weights: {_of_ranks(idle)} backpropagates and never steps an optimizer.",
-        "Call `optimizer.step()` on every rank: each holds its own copy of the weights.",
+        f"Call `{words_of(ranks.first).step}` on every rank: each holds its own copy of the weights.",
         line,
         [
             Evidence(
@@ -60,7 +61,7 @@ def _initial_weights(ranks: Ranks, differing: Differing) -> Cause | None:
     keys = differing.get(-1) or differing.get(0) or []
     if not keys:
         return None
-    unaveraged = not ranks.any_of(WRAPPER) and not any(ranks.reductions_of("gradient").values())
+    unaveraged = not ranks.averages_gradients and not ranks.reduces_inside
     names = listed(name for name, _, _ in keys)
     told = Evidence(
         f"Before the first update {len(keys)} of {len(ranks.common)} parameters differ between ranks: {names}.", step=0
@@ -69,7 +70,7 @@ def _initial_weights(ranks: Ranks, differing: Differing) -> Cause | None:
     if loads is not None:
         return msgspec.structs.replace(loads, evidence=[told, *loads.evidence])
     built = _built(ranks, keys)
-    if unaveraged and ranks.gradients_differ(0):
+    if unaveraged and (ranks.gradients_differ(0) or not ranks.gradients_seen):
         return _no_averaging(ranks, [told])
     wrapped = ranks.any_of(WRAPPER)
     refilled = [ranks.parameters[ranks.first.rank][key].initialised for key in keys]
@@ -88,15 +89,13 @@ def _initial_weights(ranks: Ranks, differing: Differing) -> Cause | None:
         told_seed = Evidence("The seed that the weights are drawn with differs between ranks.", seed.detail, None, seed.location)
         return Cause(
             "The ranks start with different weights: each draws them with a seed of its own, and nothing broadcasts them.",
-            "Build the model under the same seed on all ranks, or broadcast the weights of rank 0 (`dist.broadcast(p.data, 0)`, "
-            "or DistributedDataParallel, which does it).",
+            f"Build the model under the same seed on all ranks, or {ranks.words.broadcast}",
             seed.location,
             [told, told_seed],
         )
     return Cause(
         "The ranks start with different weights, and nothing makes them equal.",
-        "Set the same seed on all ranks before the model is built, or broadcast the weights of rank 0 "
-        "(DistributedDataParallel does).",
+        f"Set the same seed on all ranks before the model is built, or {ranks.words.broadcast}",
         built,
         [told],
     )
@@ -115,18 +114,19 @@ def _loads(ranks: Ranks, *, after_first_step: bool) -> Cause | None:
             if line is not None and without:
                 return Cause(
                     f"The ranks have different weights: {line} loads state on rank {rank} and not on {_of_ranks(without)}.",
-                    "Load the same state on every rank, or before DistributedDataParallel is built, which copies it from rank 0.",
+                    f"Load the same state on every rank, or {ranks.words.broadcast}",
                     line,
-                    [Evidence(f"load_state_dict ran {count} times on rank {rank}.", {}, None, line)],
+                    [Evidence(f"State was loaded {count} times on rank {rank}.", {}, None, line)],
                 )
     return None
 
 
 def _differing_seed(ranks: Ranks) -> Event | None:
-    """The last seed of torch before the first step, if its value is not the same on all ranks."""
+    """The last seed of the framework before the first step, if its value is not the same on all ranks."""
     last = {}
     for rank, run in ranks.runs.items():
-        seeds = [event for event in run.events_of("seed") if event.step == 0 and event.detail.get("library") == "torch"]
+        own = [event for event in run.events_of("seed") if event.detail.get("library") == ranks.words.library]
+        seeds = [event for event in own if event.step == 0]
         if not seeds:
             return None
         last[rank] = seeds[-1]
@@ -157,7 +157,7 @@ def _gradients(ranks: Ranks, differing: Differing) -> Cause | None:
         return _no_averaging(ranks, [told])
     return Cause(
         "The gradients are averaged, and changed on single ranks before the optimizer takes them.",
-        "Do the same with the gradients on every rank between backward and `optimizer.step()`.",
+        f"Do the same with the gradients on every rank between backward and `{words_of(ranks.first).step}`.",
         _usual_line(ranks.first.events_of("optimizer_step")),
         [told],
         confidence=0.8,
@@ -222,7 +222,7 @@ def _left_out(ranks: Ranks, keys: list[Key], told: Evidence) -> Cause | None:
     what = part or listed(parameter.name for parameter in parameters)
     return Cause(
         f"The gradients of {what} are not averaged over the ranks, those of the other parameters are.",
-        "Include every trained parameter in the averaging: one DistributedDataParallel around all modules that are trained.",
+        ranks.words.every_parameter,
         line.of_module(part) if line is not None and part else line,
         [told],
     )
@@ -246,8 +246,7 @@ def _reduced_elsewhere(ranks: Ranks, _keys: list[Key], told: Evidence) -> Cause 
     )
     return Cause(
         what,
-        "Reduce `p.grad` itself, of every parameter, after `backward()` and before `optimizer.step()`, and "
-        "divide by the world size.",
+        ranks.words.reduce,
         line,
         [told, Evidence(f"all_reduce is called in {len(steps)} of {len(run.steps)} steps.", {}, None, line)],
         confidence=0.85,
@@ -261,11 +260,13 @@ def _reduces_loss_only(ranks: Ranks, reduced: list[Event]) -> bool:
 
 
 def _no_averaging(ranks: Ranks, told: list[Evidence]) -> Cause:
+    steps = ranks.first.events_of("optimizer_step")
     return Cause(
         "The gradients are not averaged over the ranks: each rank trains a model of its own on its share of the data.",
-        _WRAP,
-        _built(ranks, ranks.common),
-        [*told, Evidence("No DistributedDataParallel was built, and no gradient was reduced.")],
+        ranks.words.average,
+        # The wrapper belongs around the model; where there is none, what averages belongs in front of the optimizer.
+        _built(ranks, ranks.common) if ranks.first.framework == "pytorch" else _usual_line(steps),
+        [*told, Evidence(ranks.words.nothing_averages)],
         confidence=0.9,
     )
 
@@ -295,6 +296,23 @@ def _hyperparameters(ranks: Ranks) -> Cause | None:
             [Evidence(f"{name} at step {step}: {shown}.", {"step": step, "name": name}, step, line)],
         )
     return None
+
+
+def _inside_of_graphs(ranks: Ranks) -> Cause | None:
+    """Gradients inside of compiled steps are not seen. That nothing reduces them is."""
+    if ranks.gradients_seen or ranks.averages_gradients:
+        return None
+    told = Evidence("The ranks' weights are equal before the first update and part with it; their gradients were not recorded.")
+    if not ranks.reduces_inside:
+        return _no_averaging(ranks, [told])
+    reduced = ranks.operations("all_reduce")[ranks.first.rank]
+    return Cause(
+        "What is reduced over the ranks is not what the optimizer takes: the gradients, or some of them, stay each rank's own.",
+        ranks.words.reduce,
+        _usual_line(reduced),
+        [told, Evidence("The compiled step holds a reduction over the ranks.", {}, None, _usual_line(reduced))],
+        confidence=0.75,
+    )
 
 
 def _unknown(ranks: Ranks) -> Cause:

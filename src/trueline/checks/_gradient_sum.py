@@ -15,10 +15,22 @@ _SAME = 1e-3
 _FEWEST_STEPS = 2
 
 
+def sum_inside_of_graph(ranks: Ranks) -> bool:
+    """Whether compiled steps sum gradients over the ranks, where it cannot be seen what becomes of the sum and would matter."""
+    reduced = ranks.reductions_of("gradient")[ranks.first.rank]
+    return _length_matters(ranks.first) and any(
+        event.detail.get("compiled") and event.detail.get("op") == "SUM" for event in reduced
+    )
+
+
+def _length_matters(run: Run) -> bool:
+    return all(optimizer.type in _PROPORTIONAL for optimizer in run.optimizers.values()) and not run.events_of("clip")
+
+
 def undivided_sum(ranks: Ranks) -> Cause | None:
     """Whether every reduced gradient that could be followed entered the optimizer as the plain sum over the ranks."""
     run = ranks.first
-    if any(optimizer.type not in _PROPORTIONAL for optimizer in run.optimizers.values()) or run.events_of("clip"):
+    if not _length_matters(run):
         return None
     reduced = [
         event
@@ -42,7 +54,7 @@ def undivided_sum(ranks: Ranks) -> Cause | None:
     return Cause(
         f"The gradients are summed over {size} ranks and not divided: every update is {size} times as long as "
         "that of the average.",
-        "Divide by the world size after the sum (`p.grad /= world_size`), or use `op=dist.ReduceOp.AVG` where it is supported.",
+        ranks.words.divide,
         line,
         [
             Evidence(

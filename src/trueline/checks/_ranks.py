@@ -6,7 +6,7 @@ from collections import defaultdict
 from functools import cached_property
 
 from trueline.checks._parameters import ParameterHistory
-from trueline.checks._words import either
+from trueline.checks._rank_words import RankWords, rank_words
 from trueline.model import Event, Parameter, RootCall, TensorStat
 from trueline.store import Run
 
@@ -25,8 +25,8 @@ def unrecorded_ranks(run: Run) -> str | None:
     """What to tell when only one of several ranks left a record."""
     if run.info.world_size < 2 or len(run.ranks) > 1:
         return None
-    told = f"only one of {run.info.world_size} ranks was recorded."
-    return told + either(run, pytorch=" Start all of them recorded: trueline run torchrun …", mindspore="")
+    launch = rank_words(run.framework).launch
+    return f"only one of {run.info.world_size} ranks was recorded. Start all of them recorded: {launch}"
 
 
 class Ranks:
@@ -41,6 +41,10 @@ class Ranks:
         for run in self.runs.values():
             if run is not self._asked:
                 run.close()
+
+    @property
+    def words(self) -> RankWords:
+        return rank_words(self.first.framework)
 
     @cached_property
     def trains(self) -> bool:
@@ -78,9 +82,20 @@ class Ranks:
     @property
     def averages(self) -> bool:
         """Whether anything was done to make one model of the ranks: a wrapper, or reductions of gradients or weights."""
-        return self.any_of(WRAPPER) or any(
-            map(len, [*self.reductions_of("gradient").values(), *self.reductions_of("parameter").values()])
-        )
+        return self.averages_gradients or any(self.reductions_of("parameter").values())
+
+    @property
+    def averages_gradients(self) -> bool:
+        """A wrapper, a reduction of gradients, or one inside of compiled steps after which the ranks hold the same weights."""
+        if self.any_of(WRAPPER) or any(self.reductions_of("gradient").values()):
+            return True
+        later = [step for step in self.shared_steps if step > 0]
+        return bool(later) and self.reduces_inside and not self.weights_differ(later[-1])
+
+    @property
+    def reduces_inside(self) -> bool:
+        """Whether compiled steps hold a reduction; of what cannot be seen."""
+        return any(event.detail.get("compiled") for events in self.operations("all_reduce").values() for event in events)
 
     # Weights and gradients
 
@@ -136,6 +151,17 @@ class Ranks:
             if present and (len(present) < len(stats) or _apart(stats)):
                 found.append(key)
         return found
+
+    @cached_property
+    def gradients_seen(self) -> bool:
+        """Whether every rank's gradients were looked at; those inside of compiled steps are not."""
+        return all(self._gradients.values())
+
+    @cached_property
+    def made_equal(self) -> int:
+        """The last step in which weights were broadcast; -1 for none."""
+        broadcast = [event for events in self.reductions_of("parameter").values() for event in events]
+        return max((event.step for event in broadcast if event.detail["operation"] == "broadcast"), default=-1)
 
     def training_calls(self, rank: int) -> list[RootCall]:
         run = self.runs[rank]

@@ -53,7 +53,7 @@ from trueline.checks._order_statistics import (
 from trueline.checks._sample_order import Epoch, Source, training_sources
 from trueline.checks._words import either
 from trueline.checks.base import Item
-from trueline.model import Conclusion, Event, Evidence, Finding
+from trueline.model import Conclusion, Event, Evidence, Finding, Loader
 from trueline.store import Run
 
 item = Item(__name__, __doc__)
@@ -82,6 +82,7 @@ _KNOWN_SAMPLERS = {
 _STREAM = "_InfiniteConstantSampler"
 # A shuffle through a buffer, whatever the order of the source.
 _BUFFER = "ShuffleDataset"
+_SHARDS = "DistributedSampler"
 _PREFERENCE = (Conclusion.PROBLEM_FOUND, Conclusion.NO_PROBLEM, Conclusion.NOT_CHECKED, Conclusion.NOT_APPLICABLE)
 
 
@@ -231,7 +232,7 @@ def _judge_same_order(run: Run, source: Source, epochs: list[Epoch], same: Evide
     sampler = _own_sampler(source)
     if sampler is not None:
         return item.not_applicable(f"{sampler} gives the same order in every epoch: an order made on purpose.", evidence=[same])
-    if run.framework == "mindspore" and source.loader is not None and source.loader.sampler in ("RandomSampler", _BUFFER):
+    if run.framework == "mindspore" and source.loader is not None and _shuffles(source.loader):
         return _shuffled_once(source, epochs, same)
     if source.target_kind == "class" and not _may_be_a_series(source, epochs):
         return _problem_same_order(run, source, same, 0.85)
@@ -245,6 +246,12 @@ def _judge_same_order(run: Run, source: Source, epochs: list[Epoch], same: Evide
     if source.loader is None or source.loader.sampler != "SequentialSampler":
         return item.not_checked("the order is the same in every epoch, but no sequential loader shows that nobody chose it.")
     return _problem_same_order(run, source, same, 0.7)
+
+
+def _shuffles(loader: Loader) -> bool:
+    """Whether a dataset of MindSpore is shuffled, as a whole or in shards."""
+    shards = loader.settings.get("sampler_settings", {}).get("shuffle", "false") if loader.sampler == _SHARDS else "false"
+    return loader.sampler in ("RandomSampler", _BUFFER) or shards != "false"
 
 
 def _shuffled_once(source: Source, epochs: list[Epoch], same: Evidence) -> Finding:
@@ -303,7 +310,7 @@ def _fix(run: Run, source: Source, *, same_order: bool) -> str:
     buffer = source.loader.settings.get("shuffle_buffer")
     if buffer is not None:
         return f"Give `shuffle` a buffer as large as the data set, before `batch`: {buffer} samples are too few."
-    if source.loader.sampler == "DistributedSampler":
+    if source.loader.sampler == _SHARDS:
         return either(
             run,
             pytorch="Call `sampler.set_epoch(epoch)` at the start of each epoch (and keep `shuffle=True` in the sampler).",

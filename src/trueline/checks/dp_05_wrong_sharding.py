@@ -36,6 +36,7 @@ smaller than padding cannot be told from it. What no rank ever reads is seen onl
 ## What to do
 Give the loader a `DistributedSampler(dataset)` (and `shuffle` to the sampler), or slice `[rank::world_size]` of one order
 that is the same on all ranks: sorted files, one seed. In an IterableDataset, divide by `get_worker_info()` and by rank.
+In MindSpore give the dataset `num_shards=get_group_size(), shard_id=get_rank()`.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def _problem(ranks: Ranks, sharding: Sharding, shares: list[tuple[int, int]], co
             *files,
         ],
         location=_line(ranks, sharding),
-        fix=_fix(sharding),
+        fix=_fix(ranks, sharding),
         limits=_limits(sharding, shares),
     )
 
@@ -191,7 +192,7 @@ def _problem_same(ranks: Ranks, sharding: Sharding, same: float) -> Finding:
             *_evidence_of_loader(sharding),
         ],
         location=_line(ranks, sharding),
-        fix=_fix(sharding),
+        fix=_fix(ranks, sharding),
         limits="Nine in ten batches with the same samples on all ranks would have been seen.",
     )
 
@@ -238,7 +239,9 @@ def _sampler_told_wrong(ranks: Ranks) -> Finding | None:
             confidence=0.95,
             evidence=[Evidence(f"Place and number of replicas that the samplers were given: {shown}.", {}, None, line)],
             location=line,
-            fix="Leave `num_replicas` and `rank` out (the sampler asks the process group), or pass the group's own.",
+            fix=ranks.words.shard
+            if ranks.first.framework == "mindspore"
+            else "Leave `num_replicas` and `rank` out (the sampler asks the process group), or pass the group's own.",
             limits="A sampler with another rank or world size than the run's would have been seen.",
         )
     return None
@@ -325,7 +328,7 @@ def _files_of_several(ranks: Ranks) -> list[Evidence]:
     ]
 
 
-def _fix(sharding: Sharding) -> str:
+def _fix(ranks: Ranks, sharding: Sharding) -> str:
     loader = sharding.source.loader
     if loader is None:
         return (
@@ -333,4 +336,4 @@ def _fix(sharding: Sharding) -> str:
         )
     if loader.sampler == SAMPLER:
         return "Give the DistributedSampler the same seed on every rank; it must draw one order that all ranks divide."
-    return "Pass `sampler=DistributedSampler(dataset)` to this DataLoader instead of shuffle, and call `set_epoch` in each epoch."
+    return ranks.words.shard

@@ -31,12 +31,15 @@ ranks of which nothing shows that they should train one model.
 The parameters and the step at which ranks differ first, how many differ then and at the end, what was called on which rank.
 
 ## Limits
-Needs the record of every rank: start with `torchrun … -m trueline run train.py`, or `trueline run torchrun … train.py`.
-Differences below one part in 100,000 are taken for rounding.
+Needs the record of every rank: start with `trueline run torchrun … train.py` (or `torchrun … -m trueline run train.py`), with
+`trueline run msrun … train.py` for MindSpore. Differences below one part in 100,000 are taken for rounding. Gradients inside of
+compiled MindSpore steps are not seen: there the weights tell that ranks part, and what the step holds tells why.
 
 ## What to do
 Wrap the model in `DistributedDataParallel` after it has its initial weights and call the wrapper; give every parameter that
-is trained to it; do the same on every rank between backward and step.
+is trained to it; do the same on every rank between backward and step. In MindSpore: `nn.DistributedGradReducer` between the
+gradient function and the optimizer, or `Model` with `ParallelMode.DATA_PARALLEL` and `gradients_mean=True`; the same seed, or the
+weights of rank 0 broadcast.
 """
 
 from __future__ import annotations
@@ -44,7 +47,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from trueline.checks._drift_causes import Cause, cause_of_drift
-from trueline.checks._gradient_sum import undivided_sum
+from trueline.checks._gradient_sum import sum_inside_of_graph, undivided_sum
 from trueline.checks._ranks import Ranks, unrecorded_ranks
 from trueline.checks._shards import have_shards
 from trueline.checks.base import Item
@@ -84,6 +87,9 @@ def _conclude(ranks: Ranks) -> Finding:
     if not apart:
         return _together(ranks, steps)
     together_again = [step for step in steps if step > apart[0] and not differing[step]]
+    if together_again and apart[-1] <= ranks.made_equal and together_again[-1] == steps[-1]:
+        # A compiled step is looked at before it starts, and begins with the broadcast.
+        return _together(ranks, [step for step in steps if step > apart[-1]])
     if together_again and apart[-1] >= 0:
         return item.no_problem(
             f"The ranks part and are brought together again (first at step {together_again[0]}): local training with averaging.",
@@ -124,6 +130,11 @@ def _together(ranks: Ranks, steps: list[int]) -> Finding:
     summed = undivided_sum(ranks)
     if summed is not None:
         return _problem(summed, summed.evidence, _limits(ranks, steps))
+    if sum_inside_of_graph(ranks):
+        return item.not_checked(
+            f"all {len(ranks.runs)} ranks hold the same weights, but compiled steps sum the gradients over them (gradients_mean "
+            "is off), and whether something divides the sum again cannot be seen: an update may be that many times too long."
+        )
     return item.no_problem(
         f"All {len(ranks.runs)} ranks hold the same weights at each of {len(steps)} moments up to step {steps[-1]}.",
         limits=_limits(ranks, steps),

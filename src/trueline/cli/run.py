@@ -8,14 +8,15 @@ import click
 
 from trueline.errors import TruelineError
 from trueline.launch import Program, Recording, load_module, load_script, run_program
-from trueline.launch.ranks import RanksRecording, is_launcher
+from trueline.launch.place import is_scheduler
+from trueline.launch.ranks import NoRecording, RanksRecording, launcher_of
 from trueline.launch.recording import DEFAULT_BUDGET
 
 
 class Launch:
     """A recording that is ready to start. Executed by `main` after click has done its work."""
 
-    def __init__(self, program: Program, recording: Recording | RanksRecording) -> None:
+    def __init__(self, program: Program, recording: Recording | RanksRecording | NoRecording) -> None:
         self._program = program
         self._recording = recording
 
@@ -97,15 +98,16 @@ def command(
     """Run SCRIPT ARGS... as python would, and record it.
 
     Output, exit code and traceback are the script's own. Options of Trueline come before SCRIPT. Distributed runs: give
-    torchrun and its arguments as SCRIPT ARGS..., and all ranks are recorded into one run.
+    torchrun or msrun and its arguments as SCRIPT ARGS..., and all ranks are recorded into one run.
     """
     target = [*(["-m"] if as_module else []), script, *args]
-    if is_launcher(script, as_module=as_module):
+    launcher = launcher_of(script, as_module=as_module)
+    if launcher is not None:
         options = ["--budget", str(budget), *(["--steps", str(steps)] if steps is not None else [])]
         options += ["--seconds", str(seconds)] if seconds is not None else []
         options += ["--tensors", ",".join(map(str, sorted(tensors)))] if tensors else []
         options += ["--pynative"] if pynative else []
-        ranks = RanksRecording(list(args), target, name=name, options=options)
+        ranks = RanksRecording(launcher, list(args), target, name=name, options=options)
         return Launch(ranks.program(), ranks)
     try:
         program = load_module(script, list(args)) if as_module else load_script(script, list(args))
@@ -114,6 +116,8 @@ def command(
         sys.exit(1)
     except OSError as problem:
         raise TruelineError(f"{script} cannot be read ({problem.strerror}). Give a readable Python script.") from problem
+    if is_scheduler():
+        return Launch(program, NoRecording())
     return Launch(
         program,
         Recording(

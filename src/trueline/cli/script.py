@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from trueline.errors import ScriptNotFound, ScriptUnreadable, TruelineError
-from trueline.launch.ranks import LAUNCHER, LAUNCHER_SCRIPT, is_launcher, launched_stem
+from trueline.launch.ranks import LAUNCHERS, launched_stem, launcher_of
 
 _NOT_SOURCE = {".pyc", ".pyz", ".zip"}
 
@@ -26,8 +26,9 @@ class Script(msgspec.Struct, frozen=True):
     @property
     def stem(self) -> str:
         """What runs of it are named after."""
-        if is_launcher(self.path or str(self.module), as_module=self.path is None):
-            return launched_stem(list(self.arguments))
+        launcher = launcher_of(self.path or str(self.module), as_module=self.path is None)
+        if launcher is not None:
+            return launched_stem(launcher, list(self.arguments))
         return Path(self.path).stem if self.path is not None else str(self.module).rpartition(".")[2]
 
     @property
@@ -37,8 +38,8 @@ class Script(msgspec.Struct, frozen=True):
 
     def check(self) -> None:
         """Raise a TruelineError when it is not there or does not compile, instead of starting what cannot work."""
-        if self.path == LAUNCHER_SCRIPT and not Path(self.path).exists():
-            _check_module(LAUNCHER)
+        if self.path in LAUNCHERS and not Path(self.path).exists():
+            _check_module(LAUNCHERS[self.path])
         elif self.path is not None:
             _check_file(self.path)
         else:

@@ -16,36 +16,44 @@ from trueline.launch.script import Program, load_module
 from trueline.model import RunInfo
 from trueline.store import create_run_directory, read_info, write_info
 
-LAUNCHER = "torch.distributed.run"
-LAUNCHER_SCRIPT = "torchrun"
+# The command that starts ranks, and the module that it runs.
+LAUNCHERS = {"torchrun": "torch.distributed.run", "msrun": "mindspore.parallel.cluster.run"}
 
 
-def is_launcher(target: str, *, as_module: bool) -> bool:
-    """Whether a script or module starts the ranks of a distributed run."""
-    return target == LAUNCHER if as_module else Path(target).name == LAUNCHER_SCRIPT
+def launcher_of(target: str, *, as_module: bool) -> str | None:
+    """The command among `LAUNCHERS` that a script or module is; None for one that starts no ranks."""
+    if as_module:
+        return next((command for command, module in LAUNCHERS.items() if module == target), None)
+    name = Path(target).name
+    return name if name in LAUNCHERS else None
 
 
-def launched_stem(arguments: list[str]) -> str:
+def launched_stem(launcher: str, arguments: list[str]) -> str:
     """What the run of a launch is named after: its training script, as far as that can be seen."""
     script = next((word for word in arguments if word.endswith(".py")), None)
-    return LAUNCHER_SCRIPT if script is None else Path(script).stem
+    return launcher if script is None else Path(script).stem
 
 
 class RanksRecording:
     """The run of a launch. Has the methods of a Recording that `trueline run` uses."""
 
-    def __init__(self, arguments: list[str], command: list[str], *, name: str | None, options: list[str]) -> None:
+    def __init__(self, launcher: str, arguments: list[str], command: list[str], *, name: str | None, options: list[str]) -> None:
+        self._launcher = launcher
         self._arguments = arguments[1:] if arguments[:1] == ["--"] else arguments
         self._options = options
-        self.directory = create_run_directory(launched_stem(self._arguments), name)
-        self._info: RunInfo = new_info(self.directory.name, command, script=launched_stem(self._arguments))
+        stem = launched_stem(launcher, self._arguments)
+        self.directory = create_run_directory(stem, name)
+        self._info: RunInfo = new_info(self.directory.name, command, script=stem)
 
     def program(self) -> Program:
         """The launcher, told to start the recorder with the training script."""
-        from trueline.adapters.pytorch.torchrun import with_recorder
+        if self._launcher == "msrun":
+            from trueline.adapters.mindspore.msrun import with_recorder
+        else:
+            from trueline.adapters.pytorch.torchrun import with_recorder
 
         recorder = ["trueline", "run", "--name", self.directory.name, *self._options]
-        return load_module(LAUNCHER, with_recorder(self._arguments, recorder))
+        return load_module(LAUNCHERS[self._launcher], with_recorder(self._arguments, recorder))
 
     def start(self) -> None:
         write_info(self.directory, self._info)
@@ -58,3 +66,13 @@ class RanksRecording:
             return
         words = None if error is None else error.splitlines()[0]
         write_info(self.directory, msgspec.structs.replace(info, status=status, exit_code=exit_code, error=info.error or words))
+
+
+class NoRecording:
+    """For a process of a launch that runs the script and is no rank. Has the methods of a Recording that `trueline run` uses."""
+
+    def start(self) -> None:
+        """Nothing is recorded."""
+
+    def stop(self, **_how: object) -> None:
+        """Nothing was recorded."""

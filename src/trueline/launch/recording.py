@@ -17,6 +17,7 @@ from typing import Any
 import trueline
 from trueline.adapters import FRAMEWORKS, Adapter, adapter_for
 from trueline.launch.imports import ImportHook
+from trueline.launch.place import place_of_this_process
 from trueline.launch.spawned import watch_spawn
 from trueline.model import RunInfo
 from trueline.record import Recorder
@@ -36,8 +37,8 @@ def is_recording() -> bool:
 class Recording:
     """Records this process from `start` to `stop`.
 
-    In a launch over several ranks (the environment variable RANK is set) every rank writes its own file into one run
-    directory, and rank 0 describes the run. `rank`, `ranks` and `directory` are given where a process of the script's own
+    In a launch over several ranks (see place.py) every rank writes its own file into one run directory, and rank 0 describes
+    the run. `rank`, `ranks` and `directory` are given where a process of the script's own
     records itself into the run of the process that started it, which describes the run then.
 
     `last_step` ends the process, quietly and at once, when that many steps are complete, `last_second` with the first that is
@@ -60,7 +61,8 @@ class Recording:
         directory: Path | None = None,
         eager: bool = False,
     ) -> None:
-        self.rank = int(os.environ.get("RANK", "0")) if rank is None else rank
+        place = place_of_this_process()
+        self.rank = rank if rank is not None else place.rank if place is not None else 0
         self.directory = _rank_directory(stem, name) if directory is None else directory
         self.budget = budget
         self._describes = self.rank == 0 and directory is None
@@ -106,7 +108,7 @@ class Recording:
 
     def hand_over(self, ranks: int) -> bool:
         """Let processes that the script starts record themselves in the place of this one; not once it has trained."""
-        if not self.recorder.active or self.recorder.step or self.rank or "RANK" in os.environ:
+        if not self.recorder.active or self.recorder.step or self.rank or place_of_this_process() is not None:
             return False
         self.recorder.abandon()
         self.info.world_size = ranks
@@ -119,7 +121,10 @@ class Recording:
         def counted(**step: Any) -> None:
             end_step(**step)
             if self.recorder.step >= steps or perf_counter() - self._started >= seconds:
+                adapters = self._adapters
                 self.stop(exit_code=0)
+                for adapter in adapters:
+                    adapter.leave()
                 for child in multiprocessing.active_children():
                     child.terminate()
                 # Nothing else of the script may run: no evaluation, no checkpoint, no exit handler.
@@ -191,6 +196,7 @@ def record(name: str | None = None, *, budget: float = DEFAULT_BUDGET, tensors: 
 
 def new_info(name: str, command: list[str], *, script: str | None) -> RunInfo:
     """The description of a run that starts now in this process."""
+    place = place_of_this_process()
     return RunInfo(
         format=FORMAT,
         name=name,
@@ -202,15 +208,16 @@ def new_info(name: str, command: list[str], *, script: str | None) -> RunInfo:
         trueline=trueline.__version__,
         script=script,
         platform=platform.platform(),
-        world_size=int(os.environ.get("WORLD_SIZE", "1")),
+        world_size=1 if place is None else place.ranks,
     )
 
 
 def _rank_directory(stem: str, name: str | None) -> Path:
     """Ranks of one launch share a directory: named by the user, or after the process that started them all."""
-    if "RANK" not in os.environ:
+    place = place_of_this_process()
+    if place is None:
         return create_run_directory(stem, name)
-    shared = name or f"{stem}-{os.environ.get('TORCHELASTIC_RUN_ID', 'ranks')}-{os.getppid()}"
+    shared = name or f"{stem}-{place.launch}-{os.getppid()}"
     return create_run_directory(stem, shared, shared=True)
 
 

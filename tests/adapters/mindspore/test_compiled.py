@@ -161,3 +161,32 @@ def test_gradients_added_up_in_a_compiled_step(recorded: Recorded) -> None:
     assert len(run.steps) == 4
     assert [step.backwards for step in run.steps] == [2] * 4
     assert not any(event.detail.get("skipped") for event in run.events_of("optimizer_step"))
+
+
+def test_two_gradient_functions_and_a_scaler(recorded: Recorded) -> None:
+    """Gradient functions are made by one piece of code; each has its own model. What a scaler multiplied is not the loss."""
+    losses: list[float] = []
+
+    def script() -> None:
+        ms.set_context(mode=ms.GRAPH_MODE)
+        scaler = ms.amp.StaticLossScaler(64.0)
+        one, other = SmallNet(), nn.SequentialCell(nn.Dense(4, 3))
+
+        def first(x: ms.Tensor, y: ms.Tensor) -> ms.Tensor:
+            return scaler.scale(ops.cross_entropy(one(x), y))
+
+        def second(x: ms.Tensor, y: ms.Tensor) -> ms.Tensor:
+            return ops.cross_entropy(other(x), y)
+
+        for model, forward, scale in ((one, first, 64.0), (other, second, 1.0)):
+            optimizer = nn.SGD(model.trainable_params(), 0.1)
+            gradients_of = ms.value_and_grad(forward, None, optimizer.parameters)
+            for x, y in pipeline(16).create_tuple_iterator(num_epochs=1):
+                loss, gradients = gradients_of(x, y)
+                optimizer(scaler.unscale(gradients) if model is one else gradients)
+                losses.append(float(loss) / scale)
+
+    run = recorded(script)
+    assert [step.loss for step in run.steps] == pytest.approx(losses)
+    assert [run.modules[call.module].type for call in run.root_calls] == ["SmallNet"] * 2 + ["SequentialCell"] * 2
+    assert [event.kind for event in run.events_of("scale", "unscale")] == ["scale", "unscale"] * 2

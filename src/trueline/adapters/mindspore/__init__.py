@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 
 import mindspore
+from mindspore import communication
 from mindspore.graph._parse import parser
 
 from trueline.adapters.base import Watch
 from trueline.adapters.mindspore.backward import BackwardWatch
 from trueline.adapters.mindspore.checkpoint import LoadWatch
 from trueline.adapters.mindspore.clipping import ClipWatch
+from trueline.adapters.mindspore.collectives import CollectiveWatch
 from trueline.adapters.mindspore.compiled import CompiledWatch
 from trueline.adapters.mindspore.compiled_graphs import CompiledGraphs
 from trueline.adapters.mindspore.data import BatchWatch
@@ -58,17 +60,20 @@ class MindSporeAdapter:
         losses = LossWatch(recorder, batches, self._trace, scores)
         scalers = ScalerWatch(recorder, self._optimizers, self._trace, progress)
         graphs = CompiledGraphs(recorder, self._registry, self._optimizers)
-        compiled = CompiledWatch(recorder, graphs, self._optimizers, losses, scores, scalers, progress, self._announce)
+        collectives = CollectiveWatch(recorder, self._registry, self._optimizers)
+        compiled = CompiledWatch(
+            recorder, graphs, self._optimizers, losses, scores, scalers, collectives, progress, self._announce
+        )
         clips = ClipWatch(recorder, self._optimizers, progress)
         cells = ModuleWatch(
             recorder, self._registry, batches, scores, self._trace, progress, self._backward, self._optimizers, losses, compiled,
-            scalers, clips,
+            scalers, clips, collectives,
         )  # fmt: skip
         self._watches: list[Watch] = [
             cells, batches, self._optimizers, self._backward, compiled, LoadWatch(recorder, self._registry), SeedWatch(recorder),
-            ScheduleWatch(recorder, self._registry, self._optimizers),
+            ScheduleWatch(recorder, self._registry, self._optimizers), collectives,
         ]  # fmt: skip
-        self._visible = (cells, losses, clips, scalers)
+        self._visible = (cells, losses, clips, scalers, collectives)
         progress.on_first_end.append(lambda: self._announce("eager"))
 
     def install(self) -> None:
@@ -106,6 +111,11 @@ class MindSporeAdapter:
             self._batches.samples.finish()
         except Exception as problem:  # noqa: BLE001 - the script has ended well, whatever happens here
             self.recorder.fail(problem)
+
+    def leave(self) -> None:
+        """The scheduler of msrun takes a rank that is gone without a word for one that has failed."""
+        if communication.GlobalComm.INITED:
+            communication.release()
 
     def _announce(self, way: str) -> None:
         """Say on stderr, once, in which way the run is recorded, and note it in the run."""

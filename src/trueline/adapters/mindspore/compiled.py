@@ -19,12 +19,13 @@ from mindspore import Tensor, amp, nn
 from mindspore.graph import api
 
 from trueline.adapters.base import Watch, guarded
+from trueline.adapters.mindspore.collectives import CollectiveWatch
 from trueline.adapters.mindspore.compiled_graphs import CompiledGraph, CompiledGraphs
 from trueline.adapters.mindspore.ir_files import written_graphs
 from trueline.adapters.mindspore.kinds import is_wrapper, kind_of, parts_of
 from trueline.adapters.mindspore.losses import LossWatch
 from trueline.adapters.mindspore.optimizer import OPTIMIZERS, OptimizerWatch
-from trueline.adapters.mindspore.precision import ScalerWatch
+from trueline.adapters.mindspore.precision import ScalerWatch, scale_of
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import LateNumber, array_of, tensors_in
 from trueline.adapters.shared.steps import StepProgress
@@ -52,6 +53,7 @@ class _Parts(msgspec.Struct):
     model: nn.Cell | None = None
     optimizers: list[Any] = []
     losses: list[nn.Cell] = []
+    reducers: list[nn.Cell] = []
     scalers: list[Any] = []
     scales: bool = False
     trains: bool = False
@@ -68,6 +70,7 @@ class CompiledWatch(Watch):
         losses: LossWatch,
         scores: ScoreWatch,
         scalers: ScalerWatch,
+        collectives: CollectiveWatch,
         progress: StepProgress,
         announce: Callable[[str], None],
     ) -> None:
@@ -77,12 +80,13 @@ class CompiledWatch(Watch):
         self._losses = losses
         self._scores = scores
         self._scalers = scalers
+        self._collectives = collectives
         self._progress = progress
         self._announce = announce
         self._inside = False
         self._unseen: set[str] = set()
         self._lasting: set[str] = set()
-        self._known: dict[CodeType, _Parts] = {}
+        self._known: dict[tuple[CodeType | None, tuple[int, ...]], _Parts] = {}
         self._idle = 0
         # Whether steps may be left out because of their gradients: told by a cell that does so, or by one that was.
         self.may_skip = False
@@ -136,9 +140,12 @@ class CompiledWatch(Watch):
         held = {id(part): part for cell in cells for part in parts_of(cell)}
         optimizers = [part for part in held.values() if isinstance(part, OPTIMIZERS)]
         losses = [part for part in held.values() if self._losses.is_loss(part)]
+        reducers = [part for part in held.values() if isinstance(part, nn.DistributedGradReducer)]
         models = [model for cell in cells if (model := self.model_in(cell)) is not None]
         model = max(models, key=lambda model: len(parts_of(model)), default=None)
-        return _Parts(cells=cells, model=model, optimizers=optimizers, losses=losses, trains=bool(optimizers))
+        return _Parts(
+            cells=cells, model=model, optimizers=optimizers, losses=losses, reducers=reducers, trains=bool(optimizers)
+        )  # fmt: skip
 
     @guarded
     def _evaluated(self, cell: nn.Cell, output: Any) -> None:
@@ -170,7 +177,8 @@ class CompiledWatch(Watch):
         """The model, the optimizers, losses and scalers that a function refers to."""
         function = executor.fn
         code = getattr(function, "__code__", None)
-        known = self._known.get(code) if code is not None and executor.obj is None else None
+        key = _key_of(function)
+        known = self._known.get(key) if code is not None and executor.obj is None else None
         if known is not None:
             return known
         behind = list(_parts_referred_to([function, executor.obj], _DEEPEST, set()))
@@ -181,7 +189,7 @@ class CompiledWatch(Watch):
         found.root = executor.obj if isinstance(executor.obj, nn.Cell) else None
         found.graph = self._graphs.of((code, id(found.model))) if found.trains else None
         if code is not None:
-            self._known[code] = found
+            self._known[key] = found
         return found
 
     def _run(self, original: Any, call: Any, kwargs: Any, inputs: Any, parts: _Parts) -> Any:
@@ -204,11 +212,11 @@ class CompiledWatch(Watch):
             parts.batch = None if row is None else row[_BATCH]
             if parts.trains:
                 self.declare(*_INSIDE)
+        for scaler in parts.scalers if parts.trains else ():
+            self._scalers.used(scaler)
         if not parts.optimizers:
             return []
         self.declare(*_OF_STEP)
-        for scaler in parts.scalers:
-            self._scalers.used(scaler)
         # Reading its count waits for the device: where the model cannot leave a step out, on sampled steps only.
         counted = self.recorder.sampled or self.may_skip
         counts = [_steps_of(optimizer) if counted else None for optimizer in parts.optimizers]
@@ -224,7 +232,7 @@ class CompiledWatch(Watch):
         self.declare()
         losses = [tensor for tensor in tensors_in(output) if math.prod(tensor.shape) == 1 and tensor.is_floating_point()]
         if losses:
-            progress.loss = LateNumber(losses[0])
+            progress.loss = LateNumber(losses[0], self._unscaling(parts))
         progress.backwards += 1
         known = float(progress.loss) if recorder.sampled and losses else None
         if known is not None and len(parts.losses) == 1 and not (files and self._graphs.loss_calls):
@@ -235,6 +243,7 @@ class CompiledWatch(Watch):
             detail = {"of": origin, "compiled": True, "carried": [], **graph.backward}
         progress.last_backward = recorder.event("backward", value=known, detail=detail, location=recorder.location())
         self._graphs.note_cut_off(graph, first=progress.backwards == 1)
+        self._collectives.inside_of_graph(parts.reducers, graph.collectives)
         if not pending:
             self._optimizers.note_fresh(tensors_in(output, most=1 << 20))
             return
@@ -248,6 +257,11 @@ class CompiledWatch(Watch):
                 self._optimizers.after_step(optimizer, step)
         for scaler in parts.scalers:
             self._scalers.updated(scaler)
+
+    def _unscaling(self, parts: _Parts) -> float:
+        """What makes the loss of what was differentiated: a gradient function with a scaler inside gives the product."""
+        scales = [] if parts.optimizers else [scale_of(scaler) for scaler in parts.scalers]
+        return 1.0 / scales[0] if len(scales) == 1 and scales[0] else 1.0
 
     def _not_stepped(self, optimizer: Any, parts: _Parts) -> None:
         """Left out because of its gradients, where a scaler is at work; else gradients are added up for a step to come."""
@@ -281,6 +295,12 @@ def _parts_referred_to(values: list[Any], depth: int, seen: set[int]) -> Iterato
             held += [function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__]
             held += [value.__self__] if isinstance(value, MethodType) else []
             yield from _parts_referred_to([*held, getattr(function, "__wrapped__", None)], depth - 1, seen)
+
+
+def _key_of(function: Any) -> tuple[CodeType | None, tuple[int, ...]]:
+    """Tells functions apart that are made by one piece of code around different things, as all gradient functions are."""
+    held = getattr(function, "__closure__", None) or ()
+    return getattr(function, "__code__", None), tuple(id(cell.cell_contents) for cell in held if _is_filled(cell))
 
 
 def _is_filled(cell: Any) -> bool:

@@ -22,12 +22,14 @@ _OF_LOSSES = ("losses",)
 
 class CompiledGraph(msgspec.Struct):
     """One compiled thing that trains. `unread`: what is not seen of it. `cut_off` and `reached`: the parameters that no gradient
-    gets to, and those that one gets to. `backward`: what is known of every backward pass."""
+    gets to, and those that one gets to. `backward`: what is known of every backward pass. `collectives`: the operators by which
+    ranks exchange something, with their lines."""
 
     unread: tuple[str, ...] = (*_OF_GRAPH, *_OF_LOSSES)
     cut_off: set[int] = set()
     reached: set[int] = set()
     backward: dict[str, Any] = {}
+    collectives: list[tuple[str, int | None]] = []
 
 
 class CompiledGraphs(Watch):
@@ -72,6 +74,8 @@ class CompiledGraphs(Watch):
                     break
         finally:
             remove(self.recorder.scratch)
+        if read:
+            graph.collectives = trace.collectives
         if not read or trace.root is None or not trace.complete:
             return None
         trainable = {number for number, parameter in self._registry.parameters() if parameter.requires_grad}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mindspore import Parameter, nn
 
 from trueline.adapters.mindspore import ir
+from trueline.adapters.mindspore.collectives import OPERATORS
 from trueline.adapters.mindspore.compiled_cells import Cells
 from trueline.adapters.mindspore.ir_walk import Place, Value, Walk, tensors_in
 from trueline.adapters.mindspore.kinds import settings_of as settings_of_cell
@@ -42,6 +43,8 @@ class CompiledTrace(Trace):
         self.root_origin: str | None = None
         self.reached: set[int] = set()
         self.complete = False
+        # Operators in the script's own functions by which ranks exchange something.
+        self.collectives: list[tuple[str, int | None]] = []
 
     @property
     def losses_judged(self) -> bool:
@@ -58,6 +61,7 @@ class CompiledTrace(Trace):
         self._cells = Cells(program, root, cells)
         self._losses = []
         self._here = self.recorder.location()
+        self.collectives = list(self._collectives_of(program))
         # Models that are not part of this program may have parameters of the same names.
         owned = {id(parameter) for cell in (root, *cells) if cell is not None for parameter in cell.get_parameters()}
         known = sorted(self._registry.parameters(), key=lambda pair: id(pair[1]) in owned)
@@ -185,6 +189,14 @@ class CompiledTrace(Trace):
             if number is not None:
                 return number
         return None
+
+    def _collectives_of(self, program: ir.Program) -> Iterator[tuple[str, int | None]]:
+        sites = self.recorder.call_sites
+        for graph in program.graphs.values():
+            for node in graph.nodes:
+                name = node.callee.removeprefix("PrimFunc_")
+                if name in OPERATORS and node.line is not None and sites.is_user_file(node.line.file):
+                    yield name, sites.of_line(node.line.file, node.line.number, node.line.function)
 
     def _location(self, place: Place) -> int | None:
         """The line of the script's code; where only the framework's leads to it, the line that called the compiled thing."""

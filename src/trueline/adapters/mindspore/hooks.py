@@ -15,6 +15,7 @@ from mindspore import Tensor, context, nn, ops
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.backward import BackwardWatch
 from trueline.adapters.mindspore.clipping import ClipWatch
+from trueline.adapters.mindspore.collectives import CollectiveWatch
 from trueline.adapters.mindspore.compiled import CompiledWatch
 from trueline.adapters.mindspore.data import BatchWatch
 from trueline.adapters.mindspore.graph import OpTrace
@@ -53,6 +54,7 @@ class ModuleWatch(Watch):
         compiled: CompiledWatch,
         scalers: ScalerWatch,
         clips: ClipWatch,
+        collectives: CollectiveWatch,
     ) -> None:
         super().__init__(recorder)
         self._registry = registry
@@ -66,6 +68,7 @@ class ModuleWatch(Watch):
         self._compiled = compiled
         self._scalers = scalers
         self._clips = clips
+        self._collectives = collectives
         self._thread: int | None = None
         self._inside = False
         self._detailed = False
@@ -91,6 +94,8 @@ class ModuleWatch(Watch):
                 return original(cell, *args, **kwargs)
             if isinstance(cell, nn.ClipByNorm):
                 return watch._clips.cell_called(cell, original, args, kwargs)
+            if isinstance(cell, nn.DistributedGradReducer):
+                return watch._collectives.reducer_called(cell, original, args, kwargs)
             if watch._losses.is_loss(cell):
                 return watch._losses.cell_called(cell, original, args, kwargs)
             if watch._inside:

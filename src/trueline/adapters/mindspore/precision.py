@@ -66,22 +66,22 @@ class ScalerWatch(Watch):
         """A compiled step refers to this scaler. When it scales and unscales is not seen."""
         where = self._built.get(scaler)
         where = self.recorder.location() if where is None else where
-        self.recorder.event("scale", value=_scale_of(scaler), detail={"compiled": True}, location=where)
+        self.recorder.event("scale", value=scale_of(scaler), detail={"compiled": True}, location=where)
 
     @guarded
     def updated(self, scaler: Any) -> None:
         if isinstance(scaler, amp.DynamicLossScaler):
-            self.recorder.event("scaler_update", value=_scale_of(scaler), location=self.recorder.location())
+            self.recorder.event("scaler_update", value=scale_of(scaler), location=self.recorder.location())
 
     @guarded
     def _step_begins(self, cell: nn.Cell) -> None:
-        self.recorder.event("scale", value=_scale_of(cell), location=self.recorder.location())
+        self.recorder.event("scale", value=scale_of(cell), location=self.recorder.location())
 
     @guarded
     def _step_ended(self, cell: nn.Cell, step: int) -> None:
         if self.recorder.step == step and self._progress.backwards:
             self._optimizers.skipped(cell.optimizer)
-        self.recorder.event("scaler_update", value=_scale_of(cell), location=self.recorder.location())
+        self.recorder.event("scaler_update", value=scale_of(cell), location=self.recorder.location())
 
     def _watched_construction(self, original: Any) -> Any:
         def __init__(scaler: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces that method
@@ -119,9 +119,9 @@ class ScalerWatch(Watch):
         detail = None
         if losses and scaled and self._trace.is_on:
             # The product is made out of sight of the trace.
-            self._trace.add("mul", losses, scaled, {"args": [_scale_of(scaler)]})
+            self._trace.add("mul", losses, scaled, {"args": [scale_of(scaler)]})
             detail = {"product": self._trace.origin(scaled[0], use=False)}
-        self.recorder.event("scale", value=_scale_of(scaler), detail=detail, location=self.recorder.location())
+        self.recorder.event("scale", value=scale_of(scaler), detail=detail, location=self.recorder.location())
         if losses and scaled and math.prod(losses[0].shape) == 1:
             self._progress.unscaled = (weakref.ref(scaled[0]), LateNumber(losses[0]))
 
@@ -132,7 +132,7 @@ class ScalerWatch(Watch):
             return
         self._optimizers.note_fresh(tensors_in(result, most=1 << 20))
         self._step_of_unscale = self.recorder.step
-        self.recorder.event("unscale", value=_scale_of(scaler), location=self.recorder.location())
+        self.recorder.event("unscale", value=scale_of(scaler), location=self.recorder.location())
 
     @guarded
     def _adjusted(self, scaler: Any, given: Any, result: Any) -> None:
@@ -140,10 +140,11 @@ class ScalerWatch(Watch):
         if self.recorder.step == self._step_of_unscale and self._progress.backwards and len(optimizers) == 1:
             # Gradients were unscaled and no optimizer has stepped: they were not finite.
             self._optimizers.skipped(optimizers[0])
-        self.recorder.event("scaler_update", value=_scale_of(scaler), location=self.recorder.location())
+        self.recorder.event("scaler_update", value=scale_of(scaler), location=self.recorder.location())
 
 
-def _scale_of(scaler: Any) -> float | None:
+def scale_of(scaler: Any) -> float | None:
+    """The scale that a scaler has now."""
     scale = getattr(scaler, "scale_value", None)
     if scale is None:
         scale = getattr(scaler, "scale_sense", None)

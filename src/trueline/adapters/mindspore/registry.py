@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from mindspore import Parameter
+import numpy as np
+from mindspore import Parameter, Tensor
 
 from trueline.adapters.mindspore import kinds, tensors
 from trueline.adapters.shared.registry import Registry as SharedRegistry
 from trueline.record import Recorder
 from trueline.record.identity import ByIdentity
+
+# Values of a gradient that are compared; and how alike the directions of two are that only a number tells apart.
+_COMPARED = 1 << 10
+_SAME_DIRECTION = 0.99999
 
 
 class Registry(SharedRegistry):
@@ -32,6 +37,21 @@ class Registry(SharedRegistry):
 
     def forget_gradients(self) -> None:
         self._gradients = {}
+
+    def parameter_of_gradient(self, tensor: Tensor) -> int | None:
+        """The parameter whose gradient in this step a tensor is: that very one, or one of the same shape and direction."""
+        known = [(number, self._gradients.get(id(parameter))) for number, parameter in self.parameters()]
+        found = next((number for number, gradient in known if gradient is tensor), None)
+        if found is not None or tensor.size < 2 or not tensors.is_plain(tensor):
+            return found
+        values = None
+        for number, gradient in known:
+            if isinstance(gradient, Tensor) and gradient.shape == tensor.shape and tensors.is_plain(gradient):
+                values = tensors.evenly_drawn(tensor, _COMPARED) if values is None else values
+                other = tensors.evenly_drawn(gradient, _COMPARED)
+                if float(values.dot(other)) > _SAME_DIRECTION * float(np.linalg.norm(values) * np.linalg.norm(other)) > 0:
+                    return number
+        return None
 
     def mark_called_at(self, module_id: int, location: int | None) -> None:
         """Note the line of a module's first call where that was compiled."""
