@@ -74,6 +74,9 @@ def _steps(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 @click.option("--tensors", callback=_steps, metavar="STEPS", help="Keep all tensors of these steps whole, such as 0,10-12.")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="End the script when N training steps are complete.")
 @click.option("--pynative", is_flag=True, help="MindSpore: run graph mode and ms.jit in PyNative mode, to record all of it.")
+@click.option(
+    "--graph-tensors", is_flag=True, help="MindSpore: stay in graph mode, and record what the cells of compiled graphs give."
+)
 @click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -83,6 +86,7 @@ def command(
     tensors: frozenset[int],
     steps: int | None,
     pynative: bool,
+    graph_tensors: bool,
     as_module: bool,
     script: str,
     args: tuple[str, ...],
@@ -92,6 +96,11 @@ def command(
     Output, exit code and traceback are the script's own. Options of Trueline come before SCRIPT. Distributed runs: give
     torchrun and its arguments as SCRIPT ARGS..., and all ranks are recorded into one run.
     """
+    if pynative and graph_tensors:
+        raise TruelineError(
+            "Expected --pynative or --graph-tensors. Received both: one runs the script without graphs, the other looks into its "
+            "graphs. Give one of them."
+        )
     target = [*(["-m"] if as_module else []), script, *args]
     if is_launcher(script, as_module=as_module):
         options = ["--budget", str(budget), *(["--steps", str(steps)] if steps is not None else [])]
@@ -116,5 +125,6 @@ def command(
             kept_steps=tensors,
             last_step=steps,
             eager=pynative,
+            graph_tensors=graph_tensors,
         ),
     )

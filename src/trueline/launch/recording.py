@@ -39,7 +39,7 @@ class Recording:
     directory, and rank 0 describes the run. `rank`, `ranks` and `directory` are given where a process of the script's own
     records itself into the run of the process that started it, which describes the run then.
 
-    `last_step` ends the process, quietly and at once, when that many steps are complete. `eager`: see Recorder.
+    `last_step` ends the process, quietly and at once, when that many steps are complete. `eager`, `graph_tensors`: see Recorder.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Recording:
         ranks: int | None = None,
         directory: Path | None = None,
         eager: bool = False,
+        graph_tensors: bool = False,
     ) -> None:
         self.rank = int(os.environ.get("RANK", "0")) if rank is None else rank
         self.directory = _rank_directory(stem, name) if directory is None else directory
@@ -72,6 +73,7 @@ class Recording:
             kept_steps=kept_steps,
             keep_tensors=lambda step, tensors: write_tensors(self.directory, step, self.rank, tensors),
             eager=eager,
+            graph_tensors=graph_tensors,
             scratch=self.directory / f"{SCRATCH_FOLDER}{self.rank}",
         )
         if last_step is not None:

@@ -1,8 +1,9 @@
 """Compiled steps: graph mode, and functions under `ms.jit`. What happens inside of a compiled graph cannot be watched.
 
 A call of compiled code is looked at from outside: what goes in, what comes out, the model and the optimizers it runs, and what
-it does to the parameters. Its operations are read from what the compiler writes when it compiles (compiled_graphs.py). What is
-not seen this way is declared in the run, so that checks do not take silence for a pass.
+it does to the parameters. Its operations are read from what the compiler writes when it compiles (compiled_graphs.py), its
+tensors shown by operators that are put into it on request (graph_tensors.py). What is not seen this way is declared in the run,
+so that checks do not take silence for a pass.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from mindspore.graph import api
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.compiled_graphs import CompiledGraph, CompiledGraphs
+from trueline.adapters.mindspore.graph_tensors import GraphTensors
 from trueline.adapters.mindspore.ir_files import written_graphs
 from trueline.adapters.mindspore.kinds import is_wrapper, kind_of, parts_of
 from trueline.adapters.mindspore.losses import LossWatch
 from trueline.adapters.mindspore.optimizer import OPTIMIZERS, OptimizerWatch
 from trueline.adapters.mindspore.precision import ScalerWatch
+from trueline.adapters.mindspore.rates import parameters_of
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import LateNumber, array_of, tensors_in
 from trueline.adapters.shared.steps import StepProgress
@@ -33,6 +36,8 @@ from trueline.record.patches import Patches
 
 _INSIDE = ("layers", "scores", "dropout")
 _OF_STEP = ("gradients", "order")
+# Of these, what taps may show.
+_SHOWN = {"layers", "gradients"}
 # Calls in a row without a step of the optimizer that may add up gradients.
 _MOST_ACCUMULATED = 64
 # How far cells are looked for: a step function refers to a gradient function, that to the forward function, that to the model.
@@ -64,6 +69,7 @@ class CompiledWatch(Watch):
         self,
         recorder: Recorder,
         graphs: CompiledGraphs,
+        tensors: GraphTensors,
         optimizers: OptimizerWatch,
         losses: LossWatch,
         scores: ScoreWatch,
@@ -73,6 +79,7 @@ class CompiledWatch(Watch):
     ) -> None:
         super().__init__(recorder)
         self._graphs = graphs
+        self._tensors = tensors
         self._optimizers = optimizers
         self._losses = losses
         self._scores = scores
@@ -189,24 +196,35 @@ class CompiledWatch(Watch):
         self._inside = True
         try:
             with written_graphs(self._graphs.folder(parts.graph)) as files:
-                output = original(*call, **kwargs)
+                output = self._called(original, call, kwargs, parts)
         finally:
             self._inside = False
             self._progress.inside_optimizer = False
         self._after(parts, inputs, output, pending, files)
         return output
 
+    def _called(self, original: Any, call: Any, kwargs: Any, parts: _Parts) -> Any:
+        if not self._is_tapped(parts) or parts.graph is None:
+            return original(*call, **kwargs)
+        return self._tensors.around(parts.graph, parts.cells, parts.optimizers, lambda: original(*call, **kwargs))
+
+    def _is_tapped(self, parts: _Parts) -> bool:
+        """Whether taps are to show what is inside of the coming call, or have shown it in the last."""
+        graph = parts.graph
+        return self.recorder.graph_tensors and parts.trains and graph is not None and not graph.untapped
+
     @guarded
     def _before(self, parts: _Parts, inputs: Any, kwargs: Any) -> list[Any]:
+        shown: set[str] = _SHOWN if self._is_tapped(parts) else set()
         if parts.model is not None and self.describe is not None:
-            self._announce("compiled")
+            self._announce("tapped" if self.recorder.graph_tensors else "compiled")
             row = self.describe(parts.model, inputs, kwargs, grad=parts.trains, seen=False)
             parts.batch = None if row is None else row[_BATCH]
             if parts.trains:
-                self.declare(*_INSIDE)
+                self.declare(*(set(_INSIDE) - shown))
         if not parts.optimizers:
             return []
-        self.declare(*_OF_STEP)
+        self.declare(*(set(_OF_STEP) - shown))
         for scaler in parts.scalers:
             self._scalers.used(scaler)
         # Reading its count waits for the device: where the model cannot leave a step out, on sampled steps only.
@@ -235,6 +253,11 @@ class CompiledWatch(Watch):
             detail = {"of": origin, "compiled": True, "carried": [], **graph.backward}
         progress.last_backward = recorder.event("backward", value=known, detail=detail, location=recorder.location())
         self._graphs.note_cut_off(graph, first=progress.backwards == 1)
+        tapped = self._is_tapped(parts)
+        if tapped and not self._tensors.outputs_seen(parts.cells, graph.called):
+            self.declare("layers")
+        elif recorder.graph_tensors and not tapped:
+            self.declare(*(_SHOWN if pending else ("layers",)))
         if not pending:
             self._optimizers.note_fresh(tensors_in(output, most=1 << 20))
             return
@@ -243,11 +266,22 @@ class CompiledWatch(Watch):
                 self.may_skip = True
                 self._not_stepped(optimizer, parts)
             else:
-                self._graphs.note_gradients(optimizer, graph)
+                without = self._graphs.note_gradients(optimizer, graph)
+                if tapped:
+                    self._add_gradients(optimizer, step, without)
                 self._idle = 0
                 self._optimizers.after_step(optimizer, step)
         for scaler in parts.scalers:
             self._scalers.updated(scaler)
+
+    def _add_gradients(self, optimizer: Any, step: dict[str, Any], without: int) -> None:
+        """Complete what is known of a step with the gradients that taps have shown."""
+        norm = self._tensors.gradients_seen(optimizer)
+        if norm is None:
+            self.declare("gradients")
+        else:
+            given = len(parameters_of(optimizer))
+            step |= {"grad_norm": norm, "with_gradient": given - without, "without_gradient": without}
 
     def _not_stepped(self, optimizer: Any, parts: _Parts) -> None:
         """Left out because of its gradients, where a scaler is at work; else gradients are added up for a step to come."""

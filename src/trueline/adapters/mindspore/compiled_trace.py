@@ -37,10 +37,11 @@ class CompiledTrace(Trace):
         self._cells: Cells | None = None
         self._losses: list[str] = []
         self._here: int | None = None
-        # Of the last program: where the loss came from, and which parameters a gradient can reach.
+        # Of the last program: where the loss came from, which parameters a gradient can reach, and the modules that are called.
         self.root: Value | None = None
         self.root_origin: str | None = None
         self.reached: set[int] = set()
+        self.called: set[int] = set()
         self.complete = False
 
     @property
@@ -57,6 +58,7 @@ class CompiledTrace(Trace):
         program = ir.read(lines)
         self._cells = Cells(program, root, cells)
         self._losses = []
+        self.called = set()
         self._here = self.recorder.location()
         # Models that are not part of this program may have parameters of the same names.
         owned = {id(parameter) for cell in (root, *cells) if cell is not None for parameter in cell.get_parameters()}
@@ -91,6 +93,7 @@ class CompiledTrace(Trace):
         cell = self._cells.of_function(graph, place.cell, place.line) if self._cells is not None else None
         number = None if cell is None else self._registry.module_id(cell)
         if number is not None:
+            self.called.add(number)
             self._registry.mark_called_at(number, self._location(place))
         return cell
 
