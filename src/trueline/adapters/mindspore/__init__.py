@@ -62,6 +62,8 @@ class MindSporeAdapter:
         graphs = CompiledGraphs(recorder, self._registry, self._optimizers)
         taps = GraphTensors(recorder, self._registry, self._announce_refused)
         compiled = CompiledWatch(recorder, graphs, taps, self._optimizers, losses, scores, scalers, progress, self._announce)
+        taps.is_differentiated = compiled.is_differentiated = lambda: self._backward.depth > 0
+        self._backward.on_over.append(compiled.backward_over)
         clips = ClipWatch(recorder, self._optimizers, progress)
         cells = ModuleWatch(
             recorder, self._registry, batches, scores, self._trace, progress, self._backward, self._optimizers, losses, compiled,

@@ -93,8 +93,13 @@ class CompiledWatch(Watch):
         self._idle = 0
         # Whether steps may be left out because of their gradients: told by a cell that does so, or by one that was.
         self.may_skip = False
-        # Given by the watch of cells: how a root call is recorded.
+        # Given by the watch of cells: how a root call is recorded, and whether the running call is inside of one, and of a
+        # function that is differentiated operation by operation.
         self.describe: Any = None
+        self.inside_root: Callable[[], bool] = lambda: False
+        self.is_differentiated: Callable[[], bool] = lambda: False
+        # What such functions have called since the last backward pass.
+        self._awaiting: list[_Parts] = []
 
     def install(self, patches: Patches) -> None:
         original = api._JitExecutor.__call__
@@ -170,6 +175,8 @@ class CompiledWatch(Watch):
 
     def _function_called(self, executor: Any, original: Any, args: Any, kwargs: Any) -> Any:
         parts = self._parts_behind(executor) or _Parts()
+        if parts.graph is None and parts.model is not None and self.is_differentiated():
+            parts.graph = self._graphs.of((getattr(executor.fn, "__code__", None), id(parts.model)))
         return self._run(original, (executor, *args), kwargs, args, parts)
 
     @guarded
@@ -195,7 +202,7 @@ class CompiledWatch(Watch):
         pending = self._before(parts, inputs, kwargs)
         self._inside = True
         try:
-            with written_graphs(self._graphs.folder(parts.graph)) as files:
+            with written_graphs(self._graphs.folder(parts.graph if parts.trains else None)) as files:
                 output = self._called(original, call, kwargs, parts)
         finally:
             self._inside = False
@@ -206,21 +213,32 @@ class CompiledWatch(Watch):
     def _called(self, original: Any, call: Any, kwargs: Any, parts: _Parts) -> Any:
         if not self._is_tapped(parts) or parts.graph is None:
             return original(*call, **kwargs)
-        return self._tensors.around(parts.graph, parts.cells, parts.optimizers, lambda: original(*call, **kwargs))
+        return self._tensors.around(parts.graph, parts.cells, parts.optimizers, parts.root, lambda: original(*call, **kwargs))
 
     def _is_tapped(self, parts: _Parts) -> bool:
         """Whether taps are to show what is inside of the coming call, or have shown it in the last."""
         graph = parts.graph
-        return self.recorder.graph_tensors and parts.trains and graph is not None and not graph.untapped
+        trains = parts.trains or self.is_differentiated()
+        return self.recorder.graph_tensors and trains and graph is not None and not graph.untapped
+
+    @guarded
+    def backward_over(self) -> None:
+        """A backward pass outside of compiled code is over: it has been through what compiled functions gave."""
+        awaiting, self._awaiting = self._awaiting, []
+        cells = [cell for parts in awaiting for cell in parts.cells]
+        if cells and not self._tensors.outputs_seen(cells, None):
+            self.declare("layers")
 
     @guarded
     def _before(self, parts: _Parts, inputs: Any, kwargs: Any) -> list[Any]:
         shown: set[str] = _SHOWN if self._is_tapped(parts) else set()
         if parts.model is not None and self.describe is not None:
             self._announce("tapped" if self.recorder.graph_tensors else "compiled")
-            row = self.describe(parts.model, inputs, kwargs, grad=parts.trains, seen=False)
+            differentiated = self.is_differentiated()
+            grad = parts.trains or (differentiated and not self.inside_root())
+            row = self.describe(parts.model, inputs, kwargs, grad=grad, seen=False)
             parts.batch = None if row is None else row[_BATCH]
-            if parts.trains:
+            if parts.trains or differentiated:
                 self.declare(*(set(_INSIDE) - shown))
         if not parts.optimizers:
             return []
@@ -236,6 +254,11 @@ class CompiledWatch(Watch):
     def _after(self, parts: _Parts, inputs: Any, output: Any, pending: list[Any] | None, files: list[Path]) -> None:
         recorder, progress = self.recorder, self._progress
         graph = parts.graph
+        if graph is not None and not parts.trains and recorder.graph_tensors and self.is_differentiated():
+            if graph.untapped:
+                self.declare("layers")
+            else:
+                self._awaiting.append(parts)
         if not parts.trains or graph is None:
             return
         origin = self._graphs.read(graph, files, parts.batch, parts.root, parts.cells) if files else None

@@ -23,7 +23,7 @@ _OF_LOSSES = ("losses",)
 class CompiledGraph(msgspec.Struct):
     """One compiled thing that trains. `unread`: what is not seen of it. `cut_off` and `reached`: the parameters that no gradient
     gets to, and those that one gets to. `backward`: what is known of every backward pass. `called`: the modules that it calls,
-    where its operations were read. `untapped`: it has no taps in it (graph_tensors.py)."""
+    where its operations were read. `untapped`: it has no taps in it (graph_tensors.py); `proven`: it has run with them."""
 
     unread: tuple[str, ...] = (*_OF_GRAPH, *_OF_LOSSES)
     cut_off: set[int] = set()
@@ -31,6 +31,7 @@ class CompiledGraph(msgspec.Struct):
     backward: dict[str, Any] = {}
     called: set[int] | None = None
     untapped: bool = False
+    proven: bool = False
 
 
 class CompiledGraphs(Watch):

@@ -67,6 +67,9 @@ def output_hook(tap: Tap, first_mark: int) -> Any:
     def tapped(value: Any, place: int) -> Any:
         if not isinstance(value, Tensor) or place >= MOST_SHOWN:
             return value
+        if value.ndim == 0 and value.dtype != ms.float32:
+            # The operator shows single numbers without their type.
+            return value
         if value.dtype in _SHOWN or value.dtype == _SHOWN_AS_FLOAT:
             return tap(value, marks[place])
         return value

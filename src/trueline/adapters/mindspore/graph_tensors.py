@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import xxhash
-from mindspore import nn
+from mindspore import Parameter, Tensor, nn
 from mindspore.graph import api
 from numpy.typing import NDArray
 
@@ -29,7 +29,7 @@ from trueline.adapters.mindspore.ir_files import remove
 from trueline.adapters.mindspore.kinds import kind_of, parts_of
 from trueline.adapters.mindspore.optimizer import OPTIMIZERS, parameters_of
 from trueline.adapters.mindspore.registry import Registry
-from trueline.adapters.mindspore.tensors import stored
+from trueline.adapters.mindspore.tensors import array_of, is_plain, stored
 from trueline.record import Recorder
 from trueline.record.identity import ByIdentity
 from trueline.store import StoredTensor
@@ -75,6 +75,8 @@ class GraphTensors(Watch):
         """`refused` is told why a graph does not compile with taps."""
         super().__init__(recorder)
         self._refused = refused
+        # Given by the watch of cells: whether the running call is differentiated by a function outside of it.
+        self.is_differentiated: Callable[[], bool] = lambda: False
         self._registry = registry
         self._tap: Tap | None = None
         self._cell_hooks: ByIdentity = ByIdentity()
@@ -96,27 +98,51 @@ class GraphTensors(Watch):
 
     # Around the call of a compiled thing
 
-    def around(self, graph: CompiledGraph, cells: list[nn.Cell], optimizers: list[Any], call: Callable[[], Any]) -> Any:
-        """Make the call, with taps in what it compiles. Without them where that fails before anything was shown."""
+    def around(
+        self, graph: CompiledGraph, cells: list[nn.Cell], optimizers: list[Any], root: nn.Cell | None, call: Callable[[], Any]
+    ) -> Any:
+        """Make the call, with taps in what it compiles; without them where that fails."""
         hooks = None if graph.untapped else self._hooks_of(graph, cells, optimizers)
         if not hooks:
             graph.untapped = True
             return call()
+        before = None if graph.proven else self._contents(cells)
+        compiled = [api.ms_compile_cache, *([] if root is None else [root.compile_cache])]
+        earlier = [set(phases) for phases in compiled]
         self._begin()
         try:
             with _hung(hooks):
-                return call()
+                output = call()
+                graph.proven = True
+                return output
         except Exception as problem:
-            if self._shown_in_call:
+            self._end()
+            if graph.proven and self._shown_in_call:
                 raise
             reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
         finally:
-            self._end()
+            if not self.is_differentiated():
+                self._end()
+        # Parts of a graph may be compiled while others run: what they changed is set back, and the whole compiled again.
+        self._restore(before or [])
+        for phases, known in zip(compiled, earlier, strict=True):
+            phases.intersection_update(known)
         remove(self.recorder.scratch)
         output = call()
         graph.untapped = True
         self._refused(reason)
         return output
+
+    @guarded
+    def _contents(self, cells: list[nn.Cell]) -> list[tuple[Parameter, NDArray[Any]]]:
+        parameters = {id(parameter): parameter for cell in cells for parameter in cell.get_parameters()}.values()
+        return [(parameter, array_of(parameter).copy()) for parameter in parameters if is_plain(parameter)]
+
+    @guarded
+    def _restore(self, before: list[tuple[Parameter, NDArray[Any]]]) -> None:
+        for parameter, values in before:
+            if not np.array_equal(array_of(parameter), values, equal_nan=values.dtype.kind == "f"):
+                parameter.assign_value(Tensor(values, parameter.dtype))
 
     @guarded
     def _hooks_of(self, graph: CompiledGraph, cells: list[nn.Cell], optimizers: list[Any]) -> list[_Hook]:
@@ -154,7 +180,7 @@ class GraphTensors(Watch):
     def _begin(self) -> None:
         self._shown_in_call = 0
         self._squares = {}
-        if self.recorder.sampled:
+        if self.recorder.sampled and not self._open:
             # What an earlier step still computes is not to be taken for this one's.
             api._pynative_executor.sync()
             self._outputs, self._by_call, self._gradients = {}, {}, {}
@@ -165,6 +191,7 @@ class GraphTensors(Watch):
 
     @guarded
     def _end(self) -> None:
+        """Nothing more is to be shown: the call is over, and so is its backward pass."""
         if self._open:
             api._pynative_executor.sync()
         self._open = False
@@ -172,25 +199,29 @@ class GraphTensors(Watch):
     # What taps show, told by the threads that run the graph
 
     def _shown_output(self) -> Callable[..., NDArray[Any]]:
-        def show(values: NDArray[Any], mark: NDArray[Any]) -> NDArray[Any]:
+        def show(values: Any, mark: NDArray[Any]) -> NDArray[Any]:
             self._shown_in_call += 1
-            call = self._noted(self._note_output, values, int(mark[0])) if self._open else None
+            # A single number comes without its type, which is float32.
+            values = values if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
+            call = self._noted(self._note_output, values, int(np.ravel(mark)[0])) if self._open else None
             return np.array([_NO_CALL if call is None else call], np.int32)
 
         return show
 
     def _shown_gradient(self) -> Callable[..., NDArray[Any]]:
-        def show(values: NDArray[Any], call: NDArray[Any]) -> NDArray[Any]:
+        def show(values: Any, call: NDArray[Any]) -> NDArray[Any]:
             if self._open:
-                self._noted(self._note_gradient, values, int(call[0]))
+                values = values if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
+                self._noted(self._note_gradient, values, int(np.ravel(call)[0]))
             return np.array([_NO_CALL], np.int32)
 
         return show
 
     def _shown_parameter_gradient(self) -> Callable[..., NDArray[Any]]:
-        def show(values: NDArray[Any], mark: NDArray[Any]) -> NDArray[Any]:
+        def show(values: Any, mark: NDArray[Any]) -> NDArray[Any]:
             if self.recorder.active:
-                self._noted(self._note_parameter_gradient, values, int(mark[0]))
+                values = values if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
+                self._noted(self._note_parameter_gradient, values, int(np.ravel(mark)[0]))
             return np.array([_NO_CALL], np.int32)
 
         return show
@@ -245,12 +276,14 @@ class GraphTensors(Watch):
 
         `called`: the modules that the graph calls, where that is known.
         """
+        self._end()
         if self._problem is not None:
             raise self._problem
         if not self.recorder.sampled:
             return True
         shown = {one.number for several in self._outputs.values() for one in several}
         self._write_outputs()
+        self._outputs = {}
         learning = {
             number
             for cell in cells
