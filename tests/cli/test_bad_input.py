@@ -60,6 +60,13 @@ def test_syntax_error_is_named_with_its_line(tmp_path: Path) -> None:
     _refused(trueline("diagnose", "train.py", cwd=tmp_path), "line 2", "SyntaxError", "for step in range(3:")
 
 
+def test_two_ways_to_look_into_graphs(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    done = trueline("run", "--pynative", "--graph-tensors", "train.py", cwd=tmp_path)
+    _refused(done, "Expected --pynative or --graph-tensors", "Received both")
+    assert "hello" not in done.stdout
+
+
 def test_module_that_does_not_exist(tmp_path: Path) -> None:
     _refused(trueline("diagnose", "-m", "package.train", cwd=tmp_path), "no module 'package.train'")
 

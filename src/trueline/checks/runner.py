@@ -10,6 +10,9 @@ from trueline.checks.base import Check, registry
 from trueline.model import Conclusion, Finding
 from trueline.store import Run
 
+# What compiled graphs can be made to show.
+_SHOWN_ON_REQUEST = {"layers", "gradients"}
+
 
 def run_checks(run: Run, progress: Callable[[str], None] | None = None) -> list[Finding]:
     """The findings of all items, in checklist order. `progress` is told each id before its check starts."""
@@ -61,4 +64,6 @@ def _unless_unseen(run: Run, check: Check, finding: Finding) -> Finding:
         f"the {' and '.join(missing)} of compiled graphs cannot be seen. "
         "Record the script in PyNative mode with: trueline run --pynative SCRIPT"
     )
+    if set(missing) <= _SHOWN_ON_REQUEST:
+        why += "; or in graph mode with: trueline run --graph-tensors SCRIPT"
     return Finding(check.id, check.title, Conclusion.NOT_CHECKED, f"Not checked: {why}", limits=why)

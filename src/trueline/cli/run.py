@@ -81,6 +81,9 @@ def _steps(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
     help="End the script with the first step that is complete after S seconds.",
 )
 @click.option("--pynative", is_flag=True, help="MindSpore: run graph mode and ms.jit in PyNative mode, to record all of it.")
+@click.option(
+    "--graph-tensors", is_flag=True, help="MindSpore: stay in graph mode, and record what the cells of compiled graphs give."
+)
 @click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -91,6 +94,7 @@ def command(
     steps: int | None,
     seconds: float | None,
     pynative: bool,
+    graph_tensors: bool,
     as_module: bool,
     script: str,
     args: tuple[str, ...],
@@ -100,6 +104,11 @@ def command(
     Output, exit code and traceback are the script's own. Options of Trueline come before SCRIPT. Distributed runs: give
     torchrun or msrun and its arguments as SCRIPT ARGS..., and all ranks are recorded into one run.
     """
+    if pynative and graph_tensors:
+        raise TruelineError(
+            "Expected --pynative or --graph-tensors. Received both: one runs the script without graphs, the other looks into its "
+            "graphs. Give one of them."
+        )
     target = [*(["-m"] if as_module else []), script, *args]
     launcher = launcher_of(script, as_module=as_module)
     if launcher is not None:
@@ -130,5 +139,6 @@ def command(
             last_step=steps,
             last_second=seconds,
             eager=pynative,
+            graph_tensors=graph_tensors,
         ),
     )

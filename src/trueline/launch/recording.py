@@ -42,7 +42,7 @@ class Recording:
     records itself into the run of the process that started it, which describes the run then.
 
     `last_step` ends the process, quietly and at once, when that many steps are complete, `last_second` with the first that is
-    complete after this time. `eager`: see Recorder.
+    complete after this time. `eager`, `graph_tensors`: see Recorder.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Recording:
         ranks: int | None = None,
         directory: Path | None = None,
         eager: bool = False,
+        graph_tensors: bool = False,
     ) -> None:
         place = place_of_this_process()
         self.rank = rank if rank is not None else place.rank if place is not None else 0
@@ -77,6 +78,7 @@ class Recording:
             kept_steps=kept_steps,
             keep_tensors=lambda step, tensors: write_tensors(self.directory, step, self.rank, tensors),
             eager=eager,
+            graph_tensors=graph_tensors,
             scratch=self.directory / f"{SCRATCH_FOLDER}{self.rank}",
         )
         if last_step is not None or last_second is not None:

@@ -57,13 +57,16 @@ class Recorder:
         kept_steps: frozenset[int] = frozenset(),
         keep_tensors: Callable[[int, dict[str, StoredTensor]], None] | None = None,
         eager: bool = False,
+        graph_tensors: bool = False,
         scratch: Path | None = None,
     ) -> None:
         """`eager`: the script is to run operation by operation where it asks to be compiled, as far as the framework allows.
+        `graph_tensors`: what is compiled is to show its tensors, at the price of other graphs than the script's.
         `scratch`: a folder that an adapter may have files written to, and removes; None for nowhere."""
         self.call_sites = CallSites(cwd)
         self.sampling = Sampling(budget)
         self.eager = eager
+        self.graph_tensors = graph_tensors
         self.scratch = scratch
         self.active = False
         self.failure: str | None = None

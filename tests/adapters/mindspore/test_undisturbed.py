@@ -60,12 +60,12 @@ print([float(p.sum()).hex() for p in net.get_parameters()])
 """
 
 
-@pytest.mark.parametrize("mode", ["pynative", "graph"])
-def test_the_same_bits(tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize(("mode", "options"), [("pynative", []), ("graph", []), ("graph", ["--graph-tensors"])])
+def test_the_same_bits(tmp_path: Path, mode: str, options: list[str]) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     alone = run([sys.executable, str(script), mode], tmp_path)
-    watched = run([*MODULE, "run", str(script), mode], tmp_path, tmp_path / "runs")
+    watched = run([*MODULE, "run", *options, str(script), mode], tmp_path, tmp_path / "runs")
     assert (alone.returncode, watched.returncode) == (0, 0), watched.stderr
     assert watched.stdout == alone.stdout
     own = [line for line in watched.stderr.splitlines() if line.startswith("trueline:")]

@@ -18,6 +18,7 @@ from trueline.adapters.mindspore.compiled_graphs import CompiledGraphs
 from trueline.adapters.mindspore.data import BatchWatch
 from trueline.adapters.mindspore.ending import end_quietly
 from trueline.adapters.mindspore.graph import OpTrace
+from trueline.adapters.mindspore.graph_tensors import GraphTensors
 from trueline.adapters.mindspore.hooks import ModuleWatch
 from trueline.adapters.mindspore.ir_files import remove
 from trueline.adapters.mindspore.losses import LossWatch
@@ -36,7 +37,9 @@ _WAYS = {
     "eager": "in PyNative mode: every cell, and the operations of the first steps",
     "forced": "in PyNative mode instead of graph mode, to see every cell, and the operations of the first steps",
     "compiled": "compiled graphs step by step, with the operations that the compiler tells of; the tensors and gradients inside "
-    "of them are not seen. All of it: trueline run --pynative",
+    "of them are not seen. All of it: trueline run --pynative; in graph mode, trueline run --graph-tensors",
+    "tapped": "compiled graphs step by step, with the operations that the compiler tells of, and the outputs and gradients of "
+    "their cells, shown by operators that are put into the graphs of training steps",
 }
 
 
@@ -60,10 +63,13 @@ class MindSporeAdapter:
         losses = LossWatch(recorder, batches, self._trace, scores)
         scalers = ScalerWatch(recorder, self._optimizers, self._trace, progress)
         graphs = CompiledGraphs(recorder, self._registry, self._optimizers)
+        taps = GraphTensors(recorder, self._registry, self._announce_refused)
         collectives = CollectiveWatch(recorder, self._registry, self._optimizers)
         compiled = CompiledWatch(
-            recorder, graphs, self._optimizers, losses, scores, scalers, collectives, progress, self._announce
+            recorder, graphs, taps, self._optimizers, losses, scores, scalers, collectives, progress, self._announce
         )
+        taps.is_differentiated = compiled.is_differentiated = lambda: self._backward.depth > 0
+        self._backward.on_over.append(compiled.backward_over)
         clips = ClipWatch(recorder, self._optimizers, progress)
         cells = ModuleWatch(
             recorder, self._registry, batches, scores, self._trace, progress, self._backward, self._optimizers, losses, compiled,
@@ -124,6 +130,16 @@ class MindSporeAdapter:
         self._ways.add(way)
         self.recorder.row("meta", ("recorded", to_json(sorted(self._ways))))
         print(f"trueline: recording MindSpore {self.version} {_WAYS[way]}.", file=sys.stderr)
+
+    def _announce_refused(self, reason: str) -> None:
+        """Say that a graph is recorded in another way than was asked for."""
+        self._ways.add("compiled")
+        self.recorder.row("meta", ("recorded", to_json(sorted(self._ways))))
+        print(
+            "trueline: a graph does not compile with the operators that --graph-tensors puts in. It runs as the script has it, "
+            f"and its outputs and gradients are not recorded: {reason[:200]}",
+            file=sys.stderr,
+        )
 
 
 ADAPTER = MindSporeAdapter

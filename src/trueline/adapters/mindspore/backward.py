@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from mindspore import Parameter, Tensor, nn
@@ -36,6 +37,7 @@ class BackwardWatch(Watch):
         self._output: Any = None
         # How many gradient functions the running call is inside of.
         self.depth = 0
+        self.on_over: list[Callable[[], None]] = []
 
     def install(self, patches: Patches) -> None:
         patches.replace(base, "_pynative_func_grad_forward", self._watched_forward(base._pynative_func_grad_forward))
@@ -84,6 +86,8 @@ class BackwardWatch(Watch):
                 result = original(function, operation, weights, *args, **kwargs)
             finally:
                 self._progress.inside_backward = False
+            for callback in self.on_over:
+                callback()
             self._after(operation, parameters, result)
             return result
 

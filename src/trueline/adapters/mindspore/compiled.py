@@ -1,8 +1,9 @@
 """Compiled steps: graph mode, and functions under `ms.jit`. What happens inside of a compiled graph cannot be watched.
 
 A call of compiled code is looked at from outside: what goes in, what comes out, the model and the optimizers it runs, and what
-it does to the parameters. Its operations are read from what the compiler writes when it compiles (compiled_graphs.py). What is
-not seen this way is declared in the run, so that checks do not take silence for a pass.
+it does to the parameters. Its operations are read from what the compiler writes when it compiles (compiled_graphs.py), its
+tensors shown by operators that are put into it on request (graph_tensors.py). What is not seen this way is declared in the run,
+so that checks do not take silence for a pass.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from mindspore.graph import api
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.collectives import CollectiveWatch
 from trueline.adapters.mindspore.compiled_graphs import CompiledGraph, CompiledGraphs
+from trueline.adapters.mindspore.graph_tensors import GraphTensors
 from trueline.adapters.mindspore.ir_files import written_graphs
 from trueline.adapters.mindspore.kinds import is_wrapper, kind_of, parts_of
 from trueline.adapters.mindspore.losses import LossWatch
 from trueline.adapters.mindspore.optimizer import OPTIMIZERS, OptimizerWatch
 from trueline.adapters.mindspore.precision import ScalerWatch, scale_of
+from trueline.adapters.mindspore.rates import parameters_of
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import LateNumber, array_of, tensors_in
 from trueline.adapters.shared.steps import StepProgress
@@ -34,10 +37,14 @@ from trueline.record.patches import Patches
 
 _INSIDE = ("layers", "scores", "dropout")
 _OF_STEP = ("gradients", "order")
+# Of these, what taps may show.
+_SHOWN = {"layers", "gradients"}
 # Calls in a row without a step of the optimizer that may add up gradients.
 _MOST_ACCUMULATED = 64
 # How far cells are looked for: a step function refers to a gradient function, that to the forward function, that to the model.
 _DEEPEST = 5
+# How MindSpore calls the functions that `grad` and `value_and_grad` give.
+_GRADIENT_FUNCTION = "after_grad"
 # Position in the rows of the table `root_call`.
 _BATCH = 11
 
@@ -66,6 +73,7 @@ class CompiledWatch(Watch):
         self,
         recorder: Recorder,
         graphs: CompiledGraphs,
+        tensors: GraphTensors,
         optimizers: OptimizerWatch,
         losses: LossWatch,
         scores: ScoreWatch,
@@ -76,6 +84,7 @@ class CompiledWatch(Watch):
     ) -> None:
         super().__init__(recorder)
         self._graphs = graphs
+        self._tensors = tensors
         self._optimizers = optimizers
         self._losses = losses
         self._scores = scores
@@ -90,8 +99,13 @@ class CompiledWatch(Watch):
         self._idle = 0
         # Whether steps may be left out because of their gradients: told by a cell that does so, or by one that was.
         self.may_skip = False
-        # Given by the watch of cells: how a root call is recorded.
+        # Given by the watch of cells: how a root call is recorded, and whether the running call is inside of one, and of a
+        # function that is differentiated operation by operation.
         self.describe: Any = None
+        self.inside_root: Callable[[], bool] = lambda: False
+        self.is_differentiated: Callable[[], bool] = lambda: False
+        # What such functions have called since the last backward pass.
+        self._awaiting: list[_Parts] = []
 
     def install(self, patches: Patches) -> None:
         original = api._JitExecutor.__call__
@@ -170,6 +184,8 @@ class CompiledWatch(Watch):
 
     def _function_called(self, executor: Any, original: Any, args: Any, kwargs: Any) -> Any:
         parts = self._parts_behind(executor) or _Parts()
+        if parts.graph is None and parts.model is not None and self.is_differentiated():
+            parts.graph = self._graphs.of((getattr(executor.fn, "__code__", None), id(parts.model)))
         return self._run(original, (executor, *args), kwargs, args, parts)
 
     @guarded
@@ -183,8 +199,8 @@ class CompiledWatch(Watch):
             return known
         behind = list(_parts_referred_to([function, executor.obj], _DEEPEST, set()))
         found = self._parts_of([part for part in behind if isinstance(part, nn.Cell)])
-        found.scalers = [part for part in behind if not isinstance(part, nn.Cell)]
-        found.trains = found.trains or getattr(function, "__qualname__", "").endswith("after_grad")
+        found.scalers = [part for part in behind if isinstance(part, amp.LossScaler)]
+        found.trains = found.trains or any(isinstance(part, FunctionType) for part in behind)
         self.may_skip = self.may_skip or bool(found.scalers)
         found.root = executor.obj if isinstance(executor.obj, nn.Cell) else None
         found.graph = self._graphs.of((code, id(found.model))) if found.trains else None
@@ -196,27 +212,49 @@ class CompiledWatch(Watch):
         pending = self._before(parts, inputs, kwargs)
         self._inside = True
         try:
-            with written_graphs(self._graphs.folder(parts.graph)) as files:
-                output = original(*call, **kwargs)
+            with written_graphs(self._graphs.folder(parts.graph if parts.trains else None)) as files:
+                output = self._called(original, call, kwargs, parts)
         finally:
             self._inside = False
             self._progress.inside_optimizer = False
         self._after(parts, inputs, output, pending, files)
         return output
 
+    def _called(self, original: Any, call: Any, kwargs: Any, parts: _Parts) -> Any:
+        if not self._is_tapped(parts) or parts.graph is None:
+            return original(*call, **kwargs)
+        return self._tensors.around(parts.graph, parts.cells, parts.optimizers, parts.root, lambda: original(*call, **kwargs))
+
+    def _is_tapped(self, parts: _Parts) -> bool:
+        """Whether taps are to show what is inside of the coming call, or have shown it in the last."""
+        graph = parts.graph
+        trains = parts.trains or self.is_differentiated()
+        return self.recorder.graph_tensors and trains and graph is not None and not graph.untapped
+
+    @guarded
+    def backward_over(self) -> None:
+        """A backward pass outside of compiled code is over: it has been through what compiled functions gave."""
+        awaiting, self._awaiting = self._awaiting, []
+        cells = [cell for parts in awaiting for cell in parts.cells]
+        if cells and not self._tensors.outputs_seen(cells, None):
+            self.declare("layers")
+
     @guarded
     def _before(self, parts: _Parts, inputs: Any, kwargs: Any) -> list[Any]:
+        shown: set[str] = _SHOWN if self._is_tapped(parts) else set()
         if parts.model is not None and self.describe is not None:
-            self._announce("compiled")
-            row = self.describe(parts.model, inputs, kwargs, grad=parts.trains, seen=False)
+            self._announce("tapped" if self.recorder.graph_tensors else "compiled")
+            differentiated = self.is_differentiated()
+            grad = parts.trains or (differentiated and not self.inside_root())
+            row = self.describe(parts.model, inputs, kwargs, grad=grad, seen=False)
             parts.batch = None if row is None else row[_BATCH]
-            if parts.trains:
-                self.declare(*_INSIDE)
+            if parts.trains or differentiated:
+                self.declare(*(set(_INSIDE) - shown))
         for scaler in parts.scalers if parts.trains else ():
             self._scalers.used(scaler)
         if not parts.optimizers:
             return []
-        self.declare(*_OF_STEP)
+        self.declare(*(set(_OF_STEP) - shown))
         # Reading its count waits for the device: where the model cannot leave a step out, on sampled steps only.
         counted = self.recorder.sampled or self.may_skip
         counts = [_steps_of(optimizer) if counted else None for optimizer in parts.optimizers]
@@ -226,6 +264,11 @@ class CompiledWatch(Watch):
     def _after(self, parts: _Parts, inputs: Any, output: Any, pending: list[Any] | None, files: list[Path]) -> None:
         recorder, progress = self.recorder, self._progress
         graph = parts.graph
+        if graph is not None and not parts.trains and recorder.graph_tensors and self.is_differentiated():
+            if graph.untapped:
+                self.declare("layers")
+            else:
+                self._awaiting.append(parts)
         if not parts.trains or graph is None:
             return
         origin = self._graphs.read(graph, files, parts.batch, parts.root, parts.cells) if files else None
@@ -244,6 +287,11 @@ class CompiledWatch(Watch):
         progress.last_backward = recorder.event("backward", value=known, detail=detail, location=recorder.location())
         self._graphs.note_cut_off(graph, first=progress.backwards == 1)
         self._collectives.inside_of_graph(parts.reducers, graph.collectives)
+        tapped = self._is_tapped(parts)
+        if tapped and not self._tensors.outputs_seen(parts.cells, graph.called):
+            self.declare("layers")
+        elif recorder.graph_tensors and not tapped:
+            self.declare(*(_SHOWN if pending else ("layers",)))
         if not pending:
             self._optimizers.note_fresh(tensors_in(output, most=1 << 20))
             return
@@ -252,7 +300,9 @@ class CompiledWatch(Watch):
                 self.may_skip = True
                 self._not_stepped(optimizer, parts)
             else:
-                self._graphs.note_gradients(optimizer, graph)
+                without = self._graphs.note_gradients(optimizer, graph)
+                if tapped:
+                    self._add_gradients(optimizer, step, without)
                 self._idle = 0
                 self._optimizers.after_step(optimizer, step)
         for scaler in parts.scalers:
@@ -262,6 +312,15 @@ class CompiledWatch(Watch):
         """What makes the loss of what was differentiated: a gradient function with a scaler inside gives the product."""
         scales = [] if parts.optimizers else [scale_of(scaler) for scaler in parts.scalers]
         return 1.0 / scales[0] if len(scales) == 1 and scales[0] else 1.0
+
+    def _add_gradients(self, optimizer: Any, step: dict[str, Any], without: int) -> None:
+        """Complete what is known of a step with the gradients that taps have shown."""
+        norm = self._tensors.gradients_seen(optimizer)
+        if norm is None:
+            self.declare("gradients")
+        else:
+            given = len(parameters_of(optimizer))
+            step |= {"grad_norm": norm, "with_gradient": given - without, "without_gradient": without}
 
     def _not_stepped(self, optimizer: Any, parts: _Parts) -> None:
         """Left out because of its gradients, where a scaler is at work; else gradients are added up for a step to come."""
@@ -279,7 +338,8 @@ def _steps_of(optimizer: Any) -> int:
 
 
 def _parts_referred_to(values: list[Any], depth: int, seen: set[int]) -> Iterator[Any]:
-    """The cells and loss scalers that functions refer to, through their closures, globals and what those refer to."""
+    """The cells, loss scalers and gradient functions that functions are or refer to, through their closures, globals and what
+    those refer to."""
     for value in values:
         if id(value) in seen or value is None:
             continue
@@ -291,6 +351,8 @@ def _parts_referred_to(values: list[Any], depth: int, seen: set[int]) -> Iterato
             yield from _parts_referred_to(list(vars(value).values()), depth - 1, seen)
         elif isinstance(value, FunctionType | MethodType) and depth:
             function: Any = value.__func__ if isinstance(value, MethodType) else value
+            if function.__qualname__.endswith(_GRADIENT_FUNCTION):
+                yield function
             held = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
             held += [function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__]
             held += [value.__self__] if isinstance(value, MethodType) else []

@@ -23,13 +23,17 @@ _OF_LOSSES = ("losses",)
 class CompiledGraph(msgspec.Struct):
     """One compiled thing that trains. `unread`: what is not seen of it. `cut_off` and `reached`: the parameters that no gradient
     gets to, and those that one gets to. `backward`: what is known of every backward pass. `collectives`: the operators by which
-    ranks exchange something, with their lines."""
+    ranks exchange something, with their lines. `called`: the modules that it calls, where its operations were read. `untapped`:
+    it has no taps in it (graph_tensors.py); `proven`: it has run with them."""
 
     unread: tuple[str, ...] = (*_OF_GRAPH, *_OF_LOSSES)
     cut_off: set[int] = set()
     reached: set[int] = set()
     backward: dict[str, Any] = {}
     collectives: list[tuple[str, int | None]] = []
+    called: set[int] | None = None
+    untapped: bool = False
+    proven: bool = False
 
 
 class CompiledGraphs(Watch):
@@ -81,6 +85,7 @@ class CompiledGraphs(Watch):
         trainable = {number for number, parameter in self._registry.parameters() if parameter.requires_grad}
         graph.unread = () if trace.losses_judged else _OF_LOSSES
         graph.reached = trace.reached
+        graph.called = trace.called
         graph.cut_off = trainable - trace.reached if trace.reached else set()
         function = trace.root_origin if trace.root.trained else None
         graph.backward = {"shape": list(trace.root.shape), "leaf": False, "create_graph": False, "function": function}
@@ -90,13 +95,14 @@ class CompiledGraphs(Watch):
         """The backward pass of this thing is over. A step may have several, each from a part of the model."""
         self._registry.cut_off = set(graph.cut_off) if first else graph.cut_off & self._registry.cut_off
 
-    def note_gradients(self, optimizer: Any, graph: CompiledGraph) -> None:
-        """Tell parameters that no gradient gets to from those that one gets to and that the step has changed."""
-        self._optimizers.count_without_gradient(optimizer)
+    def note_gradients(self, optimizer: Any, graph: CompiledGraph) -> int:
+        """Tell parameters that no gradient gets to from those that one gets to and that the step changed; counts the first."""
+        without = self._optimizers.count_without_gradient(optimizer)
         if not self.recorder.sampled:
-            return
+            return without
         for number, moved in self._optimizers.moved(optimizer):
             if number in graph.cut_off:
                 self._registry.note_gradient_state(number, "none")
             elif moved and number in graph.reached:
                 self._registry.note_gradient_state(number, "value")
+        return without

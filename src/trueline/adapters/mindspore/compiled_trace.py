@@ -38,10 +38,11 @@ class CompiledTrace(Trace):
         self._cells: Cells | None = None
         self._losses: list[str] = []
         self._here: int | None = None
-        # Of the last program: where the loss came from, and which parameters a gradient can reach.
+        # Of the last program: where the loss came from, which parameters a gradient can reach, and the modules that are called.
         self.root: Value | None = None
         self.root_origin: str | None = None
         self.reached: set[int] = set()
+        self.called: set[int] = set()
         self.complete = False
         # Operators in the script's own functions by which ranks exchange something.
         self.collectives: list[tuple[str, int | None]] = []
@@ -60,6 +61,7 @@ class CompiledTrace(Trace):
         program = ir.read(lines)
         self._cells = Cells(program, root, cells)
         self._losses = []
+        self.called = set()
         self._here = self.recorder.location()
         self.collectives = list(self._collectives_of(program))
         # Models that are not part of this program may have parameters of the same names.
@@ -95,6 +97,7 @@ class CompiledTrace(Trace):
         cell = self._cells.of_function(graph, place.cell, place.line) if self._cells is not None else None
         number = None if cell is None else self._registry.module_id(cell)
         if number is not None:
+            self.called.add(number)
             self._registry.mark_called_at(number, self._location(place))
         return cell
 

@@ -124,9 +124,16 @@ class OpTrace(Trace):
             taken = tensors_in(args, most=64)
             self._follow_copies(taken)
             settings = settings_of(name, args)
+            constants = [float(array_of(one)) for one in taken if not one.shape and self._is_constant(one)]
+            if constants:
+                settings["args"] = [*settings.get("args", ()), *constants]
             by_weight = len(taken) > 1 and self.parameter_of(taken[1]) is not None
             linear = name == "MatMul" and by_weight and settings.get("args") == [False, True]
             self.add("linear" if linear else neutral_name(name), taken, outputs, settings)
+
+    def _is_constant(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a number that the script wrote: operators are handed tensors of those."""
+        return self.key_of(tensor) not in self._origins and self.parameter_of(tensor) is None
 
     def _watched_index(self, original: Any) -> Any:
         def __getitem__(tensor: Tensor, index: Any) -> Any:  # noqa: N807 - it replaces that method

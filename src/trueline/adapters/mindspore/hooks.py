@@ -83,6 +83,7 @@ class ModuleWatch(Watch):
         self._graphless_outputs: deque[tuple[int, weakref.ref[Tensor]]] = deque(maxlen=16)
         self._call: Any = nn.Cell.__call__
         compiled.describe = self._root_row
+        compiled.inside_root = lambda: self._inside
 
     def install(self, patches: Patches) -> None:
         original = self._call = nn.Cell.__call__

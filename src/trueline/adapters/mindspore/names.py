@@ -23,7 +23,7 @@ _NAMES = {
     "Embedding": "embedding", "Cast": "to", "Contiguous": "contiguous", "ReduceMean": "mean", "MeanExt": "mean",
     "ReduceSum": "sum", "SumExt": "sum", "ReduceMax": "amax", "ReduceMin": "amin", "Mul": "mul", "Muls": "mul", "Add": "add",
     "AddExt": "add", "AddScalar": "add", "Sub": "sub", "SubExt": "sub", "Div": "div",
-    "RealDiv": "div", "Neg": "neg", "Pow": "pow",
+    "RealDiv": "div", "Divs": "div", "Subs": "sub", "Adds": "add", "Neg": "neg", "Pow": "pow",
     "PowTensorScalar": "pow", "PowScalarTensor": "pow", "Square": "square", "Sqrt": "sqrt", "Rsqrt": "rsqrt", "Exp": "exp",
     "Log": "log", "Abs": "abs", "Argmax": "argmax", "ArgMaxExt": "argmax", "ArgMaxWithValue": "max", "Round": "round",
     "Floor": "floor", "Sign": "sign", "MaxPool": "max_pool2d", "MaxPoolWithIndices": "max_pool2d", "AvgPool": "avg_pool2d",
@@ -40,6 +40,8 @@ _POSITIONAL = {
 }  # fmt: skip
 # Whose number is the share that is kept.
 _KEEPING = {"Dropout", "Dropout2D", "Dropout3D"}
+# Which multiply what they add or take away by their last argument.
+_WITH_FACTOR = {"AddExt", "SubExt", "InplaceAddExt", "InplaceSubExt"}
 _SCALARS = (bool, int, float, str)
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -61,6 +63,8 @@ def settings_of(name: str, args: Any) -> dict[str, Any]:
         settings["index"] = _index_of_slices(
             [value if isinstance(value, list | tuple) else [value] for value in scalars[:3]], scalars
         )
+    if name in _WITH_FACTOR and settings.get("args") == [1]:
+        del settings["args"]
     if name in _KEEPING and isinstance(settings.get("p"), float | int):
         settings["p"] = round(1.0 - settings["p"], 6)
     if len(scalars) > len(names):

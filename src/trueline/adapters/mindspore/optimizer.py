@@ -215,7 +215,7 @@ class OptimizerWatch(Watch):
         self._write_rows(state)
         if gradients is None:
             self._registry.snapshot(self.recorder.step)
-            state.memories = self._memories(optimizer, state, parameters)
+            state.memories = [] if self.recorder.graph_tensors else self._memories(optimizer, state, parameters)
         else:
             self._registry.sample_gradients()
         state.before = [

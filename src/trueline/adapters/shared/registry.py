@@ -10,6 +10,7 @@ from typing import Any
 from trueline.adapters.base import Watch
 from trueline.record import Recorder, to_json
 from trueline.record.identity import ByIdentity
+from trueline.store import StoredTensor
 
 # Trees below this size are kept until the script ends, so that their final state can be recorded.
 _KEPT_BYTES = 256 << 20
@@ -193,18 +194,27 @@ class Registry(Watch):
 
     def stat(self, step: int, role: str, subject: int, position: int, tensor: Any) -> tuple[Any, ...]:
         """Measure a tensor and record it; returns the row, for a subject that shares the tensor."""
+        row = self.measured(step, role, subject, position, tensor)
+        self.recorder.row("tensor_stat", row)
+        if self.recorder.keeps_tensors and step >= 0:
+            self.keep_whole(row, self.tensors.stored(tensor))
+        return row
+
+    def measured(self, step: int, role: str, subject: int, position: int, tensor: Any) -> tuple[Any, ...]:
+        """The row of a tensor, not recorded yet."""
         numbers = self.tensors.statistics(tensor)
         finite = numbers[7] == 0 and numbers[8] == 0
         recorder = self.recorder
         wanted = finite and (recorder.gradients_sketched if role == "gradient" else recorder.sketched and role != "batch")
-        row = (
+        return (
             step, role, subject, position, to_json(list(tensor.shape)), self.tensors.dtype_name(tensor), *numbers,
             self.tensors.sketch(tensor) if wanted else None, self.tensors.dead_share(tensor, role, numbers[6]), None,
         )  # fmt: skip
-        self.recorder.row("tensor_stat", row)
-        if self.recorder.keeps_tensors and step >= 0:
-            self.recorder.keep_tensor(f"{role}/{self._path_of(role, subject)}/{position}", self.tensors.stored(tensor))
-        return row
+
+    def keep_whole(self, row: tuple[Any, ...], tensor: StoredTensor) -> None:
+        """Keep a tensor beside its row."""
+        _, role, subject, position = row[:4]
+        self.recorder.keep_tensor(f"{role}/{self._path_of(role, subject)}/{position}", tensor)
 
     def _path_of(self, role: str, subject: int) -> str:
         if role == "batch":
