@@ -28,7 +28,7 @@ def _shown_by(function: Callable[..., Any]) -> Any:
     return ops.Custom(function, lambda *_: [1], ms.int32, "pyfunc")
 
 
-class _Carrier(nn.Cell):
+class _Carrier(nn.Cell):  # type: ignore[misc]
     """Hands on a tensor together with the number of its call; shows the gradient with that number."""
 
     def __init__(self, show_gradient: Callable[..., Any]) -> None:
@@ -45,7 +45,7 @@ class _Carrier(nn.Cell):
         return ops.depend(dout, self.show(shown, number)), ops.zeros_like(number)
 
 
-class Tap(nn.Cell):
+class Tap(nn.Cell):  # type: ignore[misc]
     """Shows a tensor (`show`: array, mark → number) and the gradient that arrives at it (`show_gradient`: array, number)."""
 
     def __init__(self, show: Callable[..., Any], show_gradient: Callable[..., Any]) -> None:
