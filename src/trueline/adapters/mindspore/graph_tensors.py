@@ -193,8 +193,8 @@ class GraphTensors(Watch):
     @guarded
     def _end(self) -> None:
         """Nothing more is to be shown: the call is over, and so is its backward pass."""
-        if self._open:
-            api._pynative_executor.sync()
+        # Graphs may go on when their call has returned. Gradients are wanted of every step.
+        api._pynative_executor.sync()
         self._open = False
 
     # What taps show, told by the threads that run the graph
