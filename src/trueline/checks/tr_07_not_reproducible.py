@@ -26,7 +26,8 @@ The step at which the runs part, what differs then, which libraries were seeded 
 Only the first 64 steps, and at most three times as long as they took (30 s at least). Without a seed runs differ by design:
 not applicable. `trueline check` never runs a script; `--no-rerun` leaves the rerun out. A script that finds files of its
 first run (resumes) is not checked. MindSpore's dropout on CPU is not always the same with the same seed: where losses part and
-nothing but such a layer is left to explain it, the item is not checked.
+nothing but such a layer is left to explain it, the item is not checked. Nor is it where several workers of a MindSpore pipeline
+draw random numbers, whose order no seed fixes.
 
 ## What to do
 Seed every library that draws (`random.seed`, `np.random.seed`, `torch.manual_seed`, `mindspore.set_seed`), with a fixed number,
@@ -103,12 +104,24 @@ def _conclude(run: Run, both: Repetition) -> Finding:
             "losses of two runs part with the same weights and batches, and the network has dropout, which MindSpore does not "
             "repeat on CPU although the seed is the same."
         )
+    if _is_drawn_in_parallel(run, both):
+        return item.not_checked(
+            "samples differ between two runs, and several workers draw random numbers for them, in no fixed order: "
+            "`num_parallel_workers=1` of the `map` makes runs comparable."
+        )
     if factor is None:
         return _same(both)
     if not _means_to_repeat(run, seeded):
         libraries = " and ".join(sorted(seeded)) or "no library with a number"
         return item.not_checked(f"two runs differ, but only the stream of {libraries} is seeded: perhaps no more was meant.")
     return _problem(both, factor)
+
+
+def _is_drawn_in_parallel(run: Run, both: Repetition) -> bool:
+    """Whether the first batch that differs went through a MindSpore pipeline whose workers share a random stream."""
+    pair = both.differing_batch
+    loader = run.loaders.get(pair[0].loader) if pair is not None and pair[0].loader is not None else None
+    return loader is not None and bool(loader.settings.get("draws_in_parallel")) and not both.differing_weights
 
 
 def _draws_anew(run: Run) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import weakref
+from inspect import isfunction
 from typing import Any
 
 import msgspec
+from mindspore.dataset import config
 
 _MOST_OPERATIONS = 32
 
@@ -42,6 +44,7 @@ def described(dataset: Any) -> Pipeline:
             "sampler_settings": _sampler_settings(sampler),
             "weighted": sampler_name == "WeightedRandomSampler",
             "shuffle_buffer": getattr(shuffle, "buffer_size", None),
+            "draws_in_parallel": any(map(_draws_in_parallel, nodes)),
             "pipeline": [_operation(node) for node in reversed(nodes)][:_MOST_OPERATIONS],
         },
     )  # fmt: skip
@@ -82,6 +85,16 @@ def _operation(node: Any) -> str:
         return f"{name}({inside}: {', '.join(map(str, columns))})"
     size = getattr(node, "buffer_size", None) or getattr(node, "batch_size", None)
     return f"{name}({size})" if isinstance(size, int) else name
+
+
+def _draws_in_parallel(node: Any) -> bool:
+    """Whether samples go through operations that may draw random numbers in several threads or processes at a time."""
+    operations = getattr(node, "operations", None)
+    workers = getattr(node, "num_parallel_workers", None) or config.get_num_parallel_workers()
+    if operations is None or workers == 1:
+        return False
+    given = operations if isinstance(operations, list | tuple) else [operations]
+    return any(callable(one) and (isfunction(one) or "Random" in type(one).__name__) for one in given)
 
 
 def _length(leaf: Any) -> int | None:
