@@ -39,6 +39,8 @@ _MOST_ACCUMULATED = 64
 _DEEPEST = 5
 # Position in the rows of the table `root_call`.
 _BATCH = 11
+# Compiled cells whose parts are remembered from one call to the next.
+_MOST_CELLS = 4
 
 
 class _Parts(msgspec.Struct):
@@ -83,6 +85,7 @@ class CompiledWatch(Watch):
         self._unseen: set[str] = set()
         self._lasting: set[str] = set()
         self._known: dict[CodeType, _Parts] = {}
+        self._known_cells: dict[int, _Parts] = {}
         self._idle = 0
         # Whether steps may be left out because of their gradients: told by a cell that does so, or by one that was.
         self.may_skip = False
@@ -122,15 +125,28 @@ class CompiledWatch(Watch):
                 return original(cell, *args, **kwargs)
             finally:
                 self._optimizers.after_step(cell, pending)
+        parts = self._parts_inside(cell)
+        output = self._run(original, (cell, *args), kwargs, args, parts)
+        if not parts.trains:
+            self._evaluated(cell, output)
+        return output
+
+    def _parts_inside(self, cell: nn.Cell) -> _Parts:
+        """What a cell is made of. Looked for anew on sampled steps only: the walk is longer than all else that is done here."""
+        known = self._known_cells.get(id(cell))
+        if known is not None and known.root is cell and not self.recorder.sampled:
+            return known
         parts = self._parts_of([cell])
         parts.root = cell
         parts.graph = self._graphs.of(id(cell)) if parts.trains else None
         parts.scales = isinstance(cell, nn.TrainOneStepWithLossScaleCell)
         self.may_skip = self.may_skip or parts.scales
-        output = self._run(original, (cell, *args), kwargs, args, parts)
-        if not parts.trains:
-            self._evaluated(cell, output)
-        return output
+        self._known_cells.pop(id(cell), None)
+        self._known_cells[id(cell)] = parts
+        if len(self._known_cells) > _MOST_CELLS:
+            # Cells are held by what is known of them: only the latest ones.
+            del self._known_cells[next(iter(self._known_cells))]
+        return parts
 
     def _parts_of(self, cells: list[nn.Cell]) -> _Parts:
         held = {id(part): part for cell in cells for part in parts_of(cell)}
