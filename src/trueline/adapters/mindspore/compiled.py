@@ -29,6 +29,7 @@ from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import LateNumber, array_of, tensors_in
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder, to_json
+from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
 
 _INSIDE = ("layers", "scores", "dropout")
@@ -39,8 +40,6 @@ _MOST_ACCUMULATED = 64
 _DEEPEST = 5
 # Position in the rows of the table `root_call`.
 _BATCH = 11
-# Compiled cells whose parts are remembered from one call to the next.
-_MOST_CELLS = 4
 
 
 class _Parts(msgspec.Struct):
@@ -85,7 +84,7 @@ class CompiledWatch(Watch):
         self._unseen: set[str] = set()
         self._lasting: set[str] = set()
         self._known: dict[CodeType, _Parts] = {}
-        self._known_cells: dict[int, _Parts] = {}
+        self._known_cells: ByIdentity = ByIdentity()
         self._idle = 0
         # Whether steps may be left out because of their gradients: told by a cell that does so, or by one that was.
         self.may_skip = False
@@ -132,21 +131,17 @@ class CompiledWatch(Watch):
         return output
 
     def _parts_inside(self, cell: nn.Cell) -> _Parts:
-        """What a cell is made of. Looked for anew on sampled steps only: the walk is longer than all else that is done here."""
-        known = self._known_cells.get(id(cell))
-        if known is not None and known.root is cell and not self.recorder.sampled:
-            return known
-        parts = self._parts_of([cell])
-        parts.root = cell
-        parts.graph = self._graphs.of(id(cell)) if parts.trains else None
-        parts.scales = isinstance(cell, nn.TrainOneStepWithLossScaleCell)
-        self.may_skip = self.may_skip or parts.scales
-        self._known_cells.pop(id(cell), None)
-        self._known_cells[id(cell)] = parts
-        if len(self._known_cells) > _MOST_CELLS:
-            # Cells are held by what is known of them: only the latest ones.
-            del self._known_cells[next(iter(self._known_cells))]
-        return parts
+        """What a cell is made of. For a training step it is looked for anew on sampled steps only: the walk takes long."""
+        parts: _Parts | None = self._known_cells.get(cell)
+        if parts is None or self.recorder.sampled:
+            parts = self._parts_of([cell])
+            parts.graph = self._graphs.of(id(cell)) if parts.trains else None
+            parts.scales = isinstance(cell, nn.TrainOneStepWithLossScaleCell)
+            self.may_skip = self.may_skip or parts.scales
+            if parts.trains and parts.model is not cell:
+                # Without the cell itself, which what is known of it must not keep alive.
+                self._known_cells[cell] = msgspec.structs.replace(parts, cells=[])
+        return msgspec.structs.replace(parts, root=cell, cells=[cell])
 
     def _parts_of(self, cells: list[nn.Cell]) -> _Parts:
         held = {id(part): part for cell in cells for part in parts_of(cell)}
