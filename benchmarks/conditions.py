@@ -5,28 +5,39 @@ Each condition trains an instance of the workload of its own, so that what one l
 
 from __future__ import annotations
 
-import runpy
+import importlib.util
+import itertools
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
+from frameworks import Framework
+
+_INSTANCES = itertools.count()
 
 
 class Condition:
     """One way to run the steps of a workload. `steps` runs one block; what it yields marks the end of a step."""
 
-    def __init__(self, script: Path, folder: Path) -> None:
+    def __init__(self, script: Path, folder: Path, framework: Framework) -> None:
         self.folder = folder
+        self.framework = framework
         self.start_up = 0.0
         """Seconds that starting took, beyond loading the script."""
         self.load(script)
 
     def load(self, script: Path) -> None:
-        namespace = runpy.run_path(str(script))
-        self.model: torch.nn.Module = namespace["model"]
-        self.train_epoch = namespace["train_epoch"]
+        # Under a name of its own that can be imported: a compiler asks for the module of what it compiles.
+        name = f"{script.stem}_{next(_INSTANCES)}"
+        spec = importlib.util.spec_from_file_location(name, script)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{script} cannot be imported: it is no Python file.")
+        instance = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(instance)
+        self.model = instance.model
+        self.train_epoch = instance.train_epoch
 
     def steps(self) -> Iterator[float]:
         yield from self.train_epoch()
@@ -72,13 +83,13 @@ class Recorded(Condition):
 class Hooked(Condition):
     """What people write by hand: a forward hook on every module that takes five numbers of every output, every step."""
 
-    def __init__(self, script: Path, folder: Path) -> None:
-        super().__init__(script, folder)
+    def load(self, script: Path) -> None:
+        super().load(script)
         self.values: dict[str, tuple[float, ...]] = {}
-        self.handles: list[torch.utils.hooks.RemovableHandle] = []
+        self.handles: list[Any] = []
 
     def enter_block(self) -> None:
-        for name, module in self.model.named_modules():
+        for name, module in self.framework.modules_of(self.model):
             self.handles.append(module.register_forward_hook(self.hook(name)))
 
     def leave_block(self) -> None:
@@ -87,16 +98,10 @@ class Hooked(Condition):
         self.handles.clear()
 
     def hook(self, name: str) -> Any:
-        def measure(_module: torch.nn.Module, _inputs: tuple[Any, ...], output: Any) -> None:
-            if isinstance(output, torch.Tensor):
-                with torch.no_grad():
-                    self.values[name] = (
-                        output.min().item(),
-                        output.max().item(),
-                        output.mean().item(),
-                        output.norm().item(),
-                        torch.isnan(output).sum().item(),
-                    )
+        def measure(_module: Any, _inputs: tuple[Any, ...], output: Any) -> None:
+            numbers = self.framework.numbers_of(output)
+            if numbers is not None:
+                self.values[name] = numbers
 
         return measure
 

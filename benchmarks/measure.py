@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any, TypedDict
 
-import torch
 from conditions import CONDITIONS, Condition
+from frameworks import Framework, framework_of
 
 WORKLOADS = Path(__file__).parent / "workloads"
 # The conditions that only give a scale need less precision than the one with a limit: they run every second or third round.
@@ -50,27 +50,26 @@ def bytes_in(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def patched_names() -> dict[str, object]:
-    """What a recorder may have replaced in torch; a plain block must see the originals."""
-    owners = {
-        "Module": torch.nn.Module,
-        "Tensor": torch.Tensor,
-        "Optimizer": torch.optim.Optimizer,
-        "DataLoader": torch.utils.data.DataLoader,
-        "functional": torch.nn.functional,
-        "torch": torch,
+def patched_names(framework: Framework) -> dict[str, object]:
+    """What a recorder may have replaced in the framework; a plain block must see the originals."""
+    owners = framework.patched_owners()
+    return {
+        f"{name}.{key}": value
+        for name, owner in owners.items()
+        for key, value in vars(owner).items()
+        # What MindSpore's cells do when they die stays wrapped after a recording; no step of a workload calls it.
+        if callable(value) and key != "__del__"
     }
-    return {f"{name}.{key}": value for name, owner in owners.items() for key, value in vars(owner).items() if callable(value)}
 
 
 def measure(workload: str, names: list[str], rounds: int, most_steps: int | None, folder: Path) -> dict[str, Any]:
     os.environ["TRUELINE_RUNS"] = str(folder / "trueline")
     script = WORKLOADS / f"{workload}.py"
-    # The plain instance goes first and is warmed up, so that no condition pays for what torch does only once.
-    conditions = {"plain": CONDITIONS["plain"](script, folder)}
-    time_block(conditions["plain"], most_steps)
-    originals = patched_names()
-    conditions |= {name: CONDITIONS[name](script, folder / name) for name in names if name != "plain"}
+    framework = framework_of(workload)
+    # An instance that is not measured goes first, so that no condition pays for what the framework does only once.
+    time_block(CONDITIONS["plain"](script, folder, framework), most_steps)
+    originals = patched_names(framework)
+    conditions = {name: CONDITIONS[name](script, folder / name, framework) for name in ("plain", *names)}
     blocks: dict[str, dict[int, Block]] = {name: {} for name in conditions}
     left_behind: set[str] = set()
     for number in range(rounds):
@@ -78,15 +77,15 @@ def measure(workload: str, names: list[str], rounds: int, most_steps: int | None
         # Every other round goes backwards: what drifts over time, or follows from the order, cancels.
         for name in order if number % 2 == 0 else reversed(order):
             if name == "plain":
-                present = patched_names()
+                present = patched_names(framework)
                 left_behind |= {key for key, value in originals.items() if present.get(key) is not value}
             blocks[name][number] = time_block(conditions[name], most_steps)
     for condition in conditions.values():
         condition.close()
     return {
         "workload": workload,
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
+        "threads": framework.threads,
+        "framework": f"{framework.name} {framework.version}",
         "left_behind": sorted(left_behind),
         "conditions": {
             name: {

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from frameworks import is_installed, name_of
 from summary import Cost, cost, table
 
 HERE = Path(__file__).parent
@@ -31,15 +32,23 @@ class Workload:
     limit: float
     rounds: int
     """Pairs of blocks; a block is one epoch of the workload."""
-    peer_rounds: int
-    peer_steps: int
+    peer_rounds: int = 0
+    peer_steps: int = 0
+    conditions: tuple[str, ...] = ("trueline", "hooks", "plain again")
+
+    @property
+    def framework(self) -> str:
+        return name_of(self.name)
 
 
-# 300 recorded steps each of the two large ones; the small one takes a millisecond a step and needs more to be told from noise.
+# 300 recorded steps each of the large ones; the small one takes a millisecond a step and needs more to be told from noise.
 WORKLOADS = (
     Workload("resnet", limit=1.05, rounds=30, peer_rounds=5, peer_steps=5),
     Workload("gpt", limit=1.05, rounds=60, peer_rounds=5, peer_steps=3),
     Workload("digits_mlp", limit=1.30, rounds=60, peer_rounds=8, peer_steps=20),
+    Workload("ms_cnn", limit=1.15, rounds=15),
+    # Hooks break the compilation of graph mode.
+    Workload("ms_cnn_graph", limit=1.10, rounds=15, conditions=("trueline", "plain again")),
 )
 
 
@@ -82,10 +91,9 @@ def python_with_msprobe() -> str:
     raise SystemExit("msprobe is not installed. Install and measure it with: make bench-peers")
 
 
-def show(rows: list[Cost], written: int, written_steps: int, threads: int, torch_version: str) -> None:
-    print(
-        f"torch {torch_version}, threads: {threads}. Ratios of step time to the plain script, blocks interleaved in one process."
-    )
+def show(rows: list[Cost], written: int, written_steps: int, frameworks: dict[str, int]) -> None:
+    used = "; ".join(f"{framework}, threads: {threads}" for framework, threads in frameworks.items())
+    print(f"{used}. Ratios of step time to the plain script, blocks interleaved in one process.")
     print()
     print(table(rows))
     print()
@@ -101,13 +109,23 @@ def show(rows: list[Cost], written: int, written_steps: int, threads: int, torch
     )
 
 
+def chosen(only: list[str] | None) -> list[Workload]:
+    """The workloads to measure: those of frameworks that are installed, or those that were asked for by name."""
+    if only:
+        return [workload for workload in WORKLOADS if workload.name in only]
+    missing = [workload.name for workload in WORKLOADS if not is_installed(workload.framework)]
+    if missing:
+        print(f"Not measured, for their framework is not installed: {', '.join(missing)}", file=sys.stderr)
+    return [workload for workload in WORKLOADS if workload.name not in missing]
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--peers", action="store_true", help="measure msprobe too (installed by: make bench-peers)")
     parser.add_argument(
         "--only", nargs="+", choices=[workload.name for workload in WORKLOADS], help="measure these workloads only"
     )
-    parser.add_argument("--threads", type=int, help="threads of torch; its default if not given")
+    parser.add_argument("--threads", type=int, help="threads of the framework; its default if not given")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON")
     parser.add_argument(
         "--quick", action="store_true", help="a few steps of each, to see that it works; the figures mean nothing"
@@ -122,32 +140,28 @@ def main() -> None:
         # Inherited by every process that is started below.
         os.environ["OMP_NUM_THREADS"] = str(options.threads)
     rows: list[Cost] = []
-    threads, torch_version = 0, ""
+    frameworks: dict[str, int] = {}
     peers_python = python_with_msprobe() if options.peers else None
-    for workload in WORKLOADS:
-        if options.only and workload.name not in options.only:
-            continue
+    for workload in chosen(options.only):
         print(f"measuring {workload.name} …", file=sys.stderr)
-        conditions = ["trueline", "hooks", "plain again"]
+        conditions = list(workload.conditions)
         rounds, most_steps = (2, 3) if options.quick else (workload.rounds, None)
         measured = times(sys.executable, workload.name, conditions, rounds, most_steps)
-        threads, torch_version = measured["threads"], measured["torch"]
+        frameworks[measured["framework"]] = measured["threads"]
         rows += [cost(measured, name, workload.limit if name == "trueline" else None) for name in conditions]
-        if peers_python:
+        if peers_python and workload.peer_rounds:
             rounds, steps = (1, 3) if options.quick else (workload.peer_rounds, workload.peer_steps)
             measured = times(peers_python, workload.name, ["msprobe"], rounds, steps)
             rows.append(cost(measured, "msprobe", None))
     written_steps = 100 if options.quick else MOST_BYTES_STEPS
     written = bytes_of_steps(written_steps)
-    show(rows, written, written_steps, threads, torch_version)
+    show(rows, written, written_steps, frameworks)
     if options.quick:
         print("This was a quick run of a few steps, all of them sampled in full: its figures mean nothing.")
     if options.json:
         figures = [{**dataclasses.asdict(row), "result": row.result} for row in rows]
         digits = {"steps": written_steps, "bytes": written}
-        options.json.write_text(
-            json.dumps({"torch": torch_version, "threads": threads, "costs": figures, "digits_mlp_on_disk": digits}, indent=2)
-        )
+        options.json.write_text(json.dumps({"frameworks": frameworks, "costs": figures, "digits_mlp_on_disk": digits}, indent=2))
     if options.strict and (any(row.result == "FAIL" for row in rows) or written > MOST_BYTES):
         raise SystemExit(1)
 

@@ -33,6 +33,7 @@ from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import LateNumber, array_of, tensors_in
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder, to_json
+from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
 
 _INSIDE = ("layers", "scores", "dropout")
@@ -96,6 +97,7 @@ class CompiledWatch(Watch):
         self._unseen: set[str] = set()
         self._lasting: set[str] = set()
         self._known: dict[tuple[CodeType | None, tuple[int, ...]], _Parts] = {}
+        self._known_cells: ByIdentity = ByIdentity()
         self._idle = 0
         # Whether steps may be left out because of their gradients: told by a cell that does so, or by one that was.
         self.may_skip = False
@@ -140,15 +142,24 @@ class CompiledWatch(Watch):
                 return original(cell, *args, **kwargs)
             finally:
                 self._optimizers.after_step(cell, pending)
-        parts = self._parts_of([cell])
-        parts.root = cell
-        parts.graph = self._graphs.of(id(cell)) if parts.trains else None
-        parts.scales = isinstance(cell, nn.TrainOneStepWithLossScaleCell)
-        self.may_skip = self.may_skip or parts.scales
+        parts = self._parts_inside(cell)
         output = self._run(original, (cell, *args), kwargs, args, parts)
         if not parts.trains:
             self._evaluated(cell, output)
         return output
+
+    def _parts_inside(self, cell: nn.Cell) -> _Parts:
+        """What a cell is made of. For a training step it is looked for anew on sampled steps only: the walk takes long."""
+        parts: _Parts | None = self._known_cells.get(cell)
+        if parts is None or self.recorder.sampled:
+            parts = self._parts_of([cell])
+            parts.graph = self._graphs.of(id(cell)) if parts.trains else None
+            parts.scales = isinstance(cell, nn.TrainOneStepWithLossScaleCell)
+            self.may_skip = self.may_skip or parts.scales
+            if parts.trains and parts.model is not cell:
+                # Without the cell itself, which what is known of it must not keep alive.
+                self._known_cells[cell] = msgspec.structs.replace(parts, cells=[])
+        return msgspec.structs.replace(parts, root=cell, cells=[cell])
 
     def _parts_of(self, cells: list[nn.Cell]) -> _Parts:
         held = {id(part): part for cell in cells for part in parts_of(cell)}

@@ -33,6 +33,8 @@ from trueline.record.patches import Patches
 
 _MOST_CALLS_PER_STEP = 4
 _MOST_FORCED_DROPOUTS = 200
+# What a class of cells is to the watch of calls; all others are cells like any.
+_ANY, _CLIP, _REDUCER, _LOSS_CELL, _STEP = range(5)
 # Positions in the rows of the table `root_call`.
 _MODULE, _TRAINING, _GRAD, _LOSS = 2, 4, 5, 6
 
@@ -75,6 +77,7 @@ class ModuleWatch(Watch):
         self._root_training = False
         self._changing_mode = False
         self._forced_dropouts = 0
+        self._kinds: dict[type, int] = {}
         self._calls: dict[int, int] = {}
         self._calls_step = -1
         self._last_output: tuple[Tensor, tuple[Any, ...]] | None = None
@@ -87,17 +90,20 @@ class ModuleWatch(Watch):
 
     def install(self, patches: Patches) -> None:
         original = self._call = nn.Cell.__call__
-        watch = self
+        watch, kinds = self, self._kinds
 
         def __call__(cell: nn.Cell, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces that method
             recorder = watch.recorder
             if not recorder.active or recorder.busy or watch._progress.inside_optimizer:
                 return original(cell, *args, **kwargs)
-            if isinstance(cell, nn.ClipByNorm):
+            kind = kinds.get(type(cell))
+            if kind is None:
+                kind = kinds[type(cell)] = watch._kind_of(cell)
+            if kind == _CLIP:
                 return watch._clips.cell_called(cell, original, args, kwargs)
-            if isinstance(cell, nn.DistributedGradReducer):
+            if kind == _REDUCER:
                 return watch._collectives.reducer_called(cell, original, args, kwargs)
-            if watch._losses.is_loss(cell):
+            if kind == _LOSS_CELL:
                 return watch._losses.cell_called(cell, original, args, kwargs)
             if watch._inside:
                 if watch._detailed:
@@ -106,13 +112,23 @@ class ModuleWatch(Watch):
             if watch._progress.inside_backward or not watch._is_training_thread():
                 # A call inside of the backward pass is recomputation: the forward pass over again.
                 return original(cell, *args, **kwargs)
-            if isinstance(cell, nn.TrainOneStepCell):
+            if kind == _STEP:
                 return watch._scalers.around(watch._outer_call, cell, args, kwargs)
             return watch._outer_call(cell, args, kwargs)
 
         patches.replace(nn.Cell, "__call__", __call__)
         self._install_construction(patches)
         self._install_mode(patches)
+
+    def _kind_of(self, cell: nn.Cell) -> int:
+        """Told by the class: every call of every cell asks for it."""
+        if isinstance(cell, nn.ClipByNorm):
+            return _CLIP
+        if isinstance(cell, nn.DistributedGradReducer):
+            return _REDUCER
+        if self._losses.is_loss(cell):
+            return _LOSS_CELL
+        return _STEP if isinstance(cell, nn.TrainOneStepCell) else _ANY
 
     def _outer_call(self, cell: nn.Cell, args: Any, kwargs: Any) -> Any:
         """A call from outside of any cell but those that put a step around a model."""

@@ -147,8 +147,8 @@ class OptimizerWatch(Watch):
         parameters = parameters_of(optimizer)
         if len(parameters) != len(state.tensors):
             self._register_parameters(optimizer, state, parameters)
-        self._note_hyperparameters(optimizer, state)
         if gradients is None:
+            self._note_hyperparameters(optimizer, state)
             self._sample(optimizer, state, parameters, None)
             return {"optimizer": state.id}
         given = list(gradients)
@@ -230,6 +230,9 @@ class OptimizerWatch(Watch):
         if pending is None:
             return
         state = self._state_of(optimizer)
+        if "grad_norm" in pending:
+            # Not before the step: reading a number would have waited for the gradients, which the step waits for anyway.
+            self._note_hyperparameters(optimizer, state)
         for number, parameter, before in state.before:
             self._registry.note_update(number, before, evenly_drawn(parameter, _COMPARED_VALUES))
         if state.memories:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ def target_field(fields: list[tuple[str, tuple[int, ...]]]) -> str | None:
     if len(fields) < 2:
         return None
     name, shape = fields[-1]
-    return name if int(np.prod(shape)) == shape[0] or len(shape) < len(fields[0][1]) else None
+    return name if math.prod(shape) == shape[0] or len(shape) < len(fields[0][1]) else None
 
 
 def targets_of(values: NDArray[Any]) -> tuple[bytes | None, str | None]:
