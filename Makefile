@@ -4,7 +4,6 @@ PYTHON ?= python3
 BIN := .venv/bin
 PEERS := .venv-peers/bin
 SETUP_DONE := .venv/.setup-done
-MINDSPORE_DONE := .venv/.mindspore-done
 PEERS_DONE := .venv-peers/.setup-done
 
 .PHONY: setup demo test lint bench bench-peers bench-faults bench-check bench-labels bench-data clean
@@ -35,11 +34,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(MINDSPORE_DONE)
+bench: setup
 	$(BIN)/python benchmarks/overhead.py
 
 # msprobe brings its own dependencies, so it gets an environment of its own; the rest is measured in ours.
-bench-peers: $(MINDSPORE_DONE) $(PEERS_DONE)
+bench-peers: setup $(PEERS_DONE)
 	$(BIN)/python benchmarks/overhead.py --peers
 
 # Every script of the fault benchmark: recall, cause, place, false alarms; options with FAULTS='--only tr.01 --jobs 1'.
@@ -56,10 +55,6 @@ bench-check: setup
 # Rows per second and peak memory of `trueline data` on files of two sizes; options with DATA='--gb 2'.
 bench-data: setup
 	$(BIN)/python benchmarks/data_streaming.py $(DATA)
-
-# There is no build of MindSpore for every machine: where there is none, its workloads are left out, and the benchmark says so.
-$(MINDSPORE_DONE): $(SETUP_DONE)
-	if $(BIN)/python -m pip install --quiet --disable-pip-version-check mindspore==2.10.0 numpy==1.26.4; then touch $@; fi
 
 $(PEERS_DONE): Makefile
 	$(PYTHON) -m venv .venv-peers

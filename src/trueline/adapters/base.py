@@ -43,9 +43,6 @@ class Adapter(Protocol):
     def finish(self, *, completed: bool) -> None:
         """The script has ended, by itself (`completed`) or not: record the state in which it leaves the model."""
 
-    def leave(self) -> None:
-        """The process is about to end in the middle of the script: part from other ranks as if it ended by itself."""
-
 
 def adapter_for(framework: str, recorder: Recorder) -> Adapter:
     """The adapter of an imported framework package."""

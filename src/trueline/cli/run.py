@@ -111,6 +111,11 @@ def command(
         )
     target = [*(["-m"] if as_module else []), script, *args]
     launcher = launcher_of(script, as_module=as_module)
+    if launcher == "msrun" and steps is not None:
+        raise TruelineError(
+            "--steps cannot end ranks that msrun starts: its scheduler takes a rank that ends early for one that has failed. "
+            "Leave it out, or let the script train for fewer steps."
+        )
     if launcher is not None:
         options = ["--budget", str(budget), *(["--steps", str(steps)] if steps is not None else [])]
         options += ["--seconds", str(seconds)] if seconds is not None else []

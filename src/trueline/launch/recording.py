@@ -123,10 +123,7 @@ class Recording:
         def counted(**step: Any) -> None:
             end_step(**step)
             if self.recorder.step >= steps or perf_counter() - self._started >= seconds:
-                adapters = self._adapters
                 self.stop(exit_code=0)
-                for adapter in adapters:
-                    adapter.leave()
                 for child in multiprocessing.active_children():
                     child.terminate()
                 # Nothing else of the script may run: no evaluation, no checkpoint, no exit handler.

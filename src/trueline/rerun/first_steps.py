@@ -17,7 +17,7 @@ def why_no_rerun(run: Run) -> str | None:
     if run.info.status != "finished" or not run.steps or run.info.recorder_error:
         return "the first run did not train to its end"
     if run.info.world_size > 1 and run.framework == "mindspore":
-        return "the processes that msrun starts cannot be ended together if the second run gets stuck"
+        return "ranks that msrun starts cannot be ended after the first steps"
     if not run.events_of("seed"):
         return "the script sets no seed"
     if _seconds_to_last(run) > _LONGEST_FIRST:

@@ -10,6 +10,7 @@ init()
 rank, size = get_rank(), get_group_size()
 ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.DATA_PARALLEL, gradients_mean=True, parameter_broadcast=True)
 ms.set_seed(10 + rank)  # <- fault
+ds.config.set_seed(1)
 x, y = load_digits(return_X_y=True)
 x = (x / 16).astype("float32")
 train = ds.NumpySlicesDataset((x, y.astype("int32")), ["x", "y"], shuffle=True, num_shards=size, shard_id=rank).batch(32)

@@ -9,6 +9,7 @@ ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU")
 init()
 rank, size = get_rank(), get_group_size()
 ms.set_seed(5 + rank)
+ds.config.set_seed(1)
 x, y = load_diabetes(return_X_y=True)
 x, y = (x / x.std(0)).astype("float32"), ((y - y.mean()) / y.std()).astype("float32")[:, None]
 sampler = ds.DistributedSampler(size, rank, shuffle=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 import mindspore
-from mindspore import communication
 from mindspore.graph._parse import parser
 
 from trueline.adapters.base import Watch
@@ -117,11 +116,6 @@ class MindSporeAdapter:
             self._batches.samples.finish()
         except Exception as problem:  # noqa: BLE001 - the script has ended well, whatever happens here
             self.recorder.fail(problem)
-
-    def leave(self) -> None:
-        """The scheduler of msrun takes a rank that is gone without a word for one that has failed."""
-        if communication.GlobalComm.INITED:
-            communication.release()
 
     def _announce(self, way: str) -> None:
         """Say on stderr, once, in which way the run is recorded, and note it in the run."""

@@ -83,8 +83,5 @@ class PyTorchAdapter:
         except Exception as problem:  # noqa: BLE001 - the script has ended well, whatever happens here
             self.recorder.fail(problem)
 
-    def leave(self) -> None:
-        """The other ranks end at the same step; nobody waits for a farewell."""
-
 
 ADAPTER = PyTorchAdapter
