@@ -110,6 +110,36 @@ def test_a_loss_scaler_and_its_skipped_step(recorded: Recorded) -> None:
     assert [event.value for event in run.events_of("scaler_update")][1] == 512.0
 
 
+def test_steps_that_are_left_out_because_gradients_are_not_finite(recorded: Recorded) -> None:
+    def script() -> None:
+        model = SmallNet()
+        optimizer = nn.SGD(model.trainable_params(), 0.1)
+
+        def forward(x: Tensor, y: Tensor, factor: float) -> Any:
+            return ops.cross_entropy(model(x), y) * factor
+
+        gradients_of = ms.value_and_grad(forward, None, optimizer.parameters)
+        for number, (x, y) in enumerate(pipeline(32).create_tuple_iterator(num_epochs=1)):
+            _, gradients = gradients_of(x, y, float("inf") if number in (1, 2) else 1.0)
+            if amp.all_finite(gradients):
+                optimizer(gradients)
+
+    run = recorded(script)
+    steps = [event.detail.get("skipped", False) for event in run.events_of("optimizer_step")]
+    assert steps == [False, True, True, False]
+    kinds = [event.kind for event in run.events if event.kind in ("backward", "optimizer_step")]
+    assert kinds == ["backward", "optimizer_step"] * 4
+
+
+def test_every_batch_is_scored(recorded: Recorded) -> None:
+    def script() -> None:
+        model = SmallNet()
+        train(model, nn.SGD(model.trainable_params(), 0.1), steps=40)
+
+    run = recorded(script)
+    assert [scores.step for scores in run.scores if scores.training] == list(range(40))
+
+
 def test_a_checkpoint_that_does_not_fit(recorded: Recorded, tmp_path: Path) -> None:
     file = str(tmp_path / "weights.ckpt")
 
