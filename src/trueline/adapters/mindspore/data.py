@@ -15,11 +15,11 @@ from mindspore.dataset.engine.datasets import Dataset
 from mindspore.dataset.engine.iterators import Iterator
 from numpy.typing import NDArray
 
-from trueline.adapters.base import Watch, guarded
+from trueline.adapters.base import guarded
 from trueline.adapters.mindspore.pipelines import described, operations_of, source_of
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.tensors import array_of, dtype_name
-from trueline.adapters.shared.batches import Current, target_field, targets_of
+from trueline.adapters.shared.batches import SEQ, SIZE, STEP, TARGET_KIND, TARGETS, CurrentBatch, target_field, targets_of
 from trueline.adapters.shared.fields import FieldLook
 from trueline.adapters.shared.samples import MOST_VALUES, SampleKeeper, thinned
 from trueline.record import Recorder, to_json
@@ -30,8 +30,6 @@ from trueline.record.patches import Patches
 # Tensors of batches that a call may still be fed with, and how many batches an iterator may be ahead when only time can tell.
 _REMEMBERED = 256
 _PREFETCHED = 3
-# Positions in the rows of the table `batch`.
-_SEQ, _STEP, _SIZE, _TARGETS, _TARGET_KIND = 0, 1, 6, 8, 9
 _READABLE = "iubf"
 
 
@@ -44,7 +42,7 @@ class _Source:
         self.position = 0
 
 
-class BatchWatch(Watch):
+class BatchWatch(CurrentBatch):
     """Watches dataset iterators and the tensors that enter root cells."""
 
     def __init__(self, recorder: Recorder, registry: Registry) -> None:
@@ -62,7 +60,6 @@ class BatchWatch(Watch):
         self._by_tensor: OrderedDict[int, tuple[weakref.ref[Tensor], list[Any]]] = OrderedDict()
         self._linked: set[int] = set()
         self._direct: tuple[Any, ...] | None = None
-        self._current: list[Any] | None = None
         self.fields = FieldLook(recorder, _readable)
         self.samples = SampleKeeper(recorder, _row_of)
         # Whether the last root call was made outside of gradient functions or on a model in eval mode.
@@ -158,8 +155,8 @@ class BatchWatch(Watch):
         if row is not None:
             tensors = [tensor for _, tensor in fields if isinstance(tensor, Tensor)]
             self._fetched.append(row)
-            self._remember(row, tensors if row[_TARGETS] is None else tensors[:-1] or tensors)
-            self.traced_tensors = [(row[_SEQ], tensor) for tensor in tensors] if self.recorder.traced else []
+            self._remember(row, tensors if row[TARGETS] is None else tensors[:-1] or tensors)
+            self.traced_tensors = [(row[SEQ], tensor) for tensor in tensors] if self.recorder.traced else []
             self._direct = None
 
     def _remember(self, row: list[Any], tensors: list[Tensor]) -> None:
@@ -193,9 +190,9 @@ class BatchWatch(Watch):
             to_json(missing) if missing else None,
         ]  # fmt: skip
         recorder.row("batch", row)
-        self.samples.batch(row[_SEQ], inputs[:1], row[7], held=True)
+        self.samples.batch(row[SEQ], inputs[:1], row[7], held=True)
         if loader is not None:
-            self.fields.at_batch(row[_SEQ], loader, fields)
+            self.fields.at_batch(row[SEQ], loader, fields)
         if recorder.sampled:
             for place, (_, array) in enumerate(arrays):
                 if array.dtype.kind in "iuf":
@@ -215,10 +212,10 @@ class BatchWatch(Watch):
             row = self._row(None, None, None, 0.0, [(str(place), tensor) for place, tensor in enumerate(sized)])
             if row is None:
                 return None
-            self._direct = (key, row[_SEQ])
-        self._linked.add(row[_SEQ])
+            self._direct = (key, row[SEQ])
+        self._linked.add(row[SEQ])
         self._current = row
-        return int(row[_SEQ])
+        return int(row[SEQ])
 
     def _fetched_row(self, inputs: list[Tensor]) -> list[Any] | None:
         if not self._fetched:
@@ -227,32 +224,20 @@ class BatchWatch(Watch):
             reference, row = self._by_tensor.get(id(tensor), (None, None))
             if reference is not None and reference() is tensor:
                 return row
-        recent = [row for row in self._fetched if row[_STEP] == self.recorder.step or row[_SEQ] not in self._linked]
-        same_size = [row for row in recent if row[_SIZE] == inputs[0].shape[0]]
-        waiting = [row for row in same_size if row[_SEQ] not in self._linked]
+        recent = [row for row in self._fetched if row[STEP] == self.recorder.step or row[SEQ] not in self._linked]
+        same_size = [row for row in recent if row[SIZE] == inputs[0].shape[0]]
+        waiting = [row for row in same_size if row[SEQ] not in self._linked]
         if waiting:
             return waiting[0]
         return same_size[-1] if same_size else None
 
-    @property
-    def current(self) -> Current | None:
-        row = self._current
-        if row is None:
-            return None
-        return Current(row[_SEQ], row[_SIZE], row[_TARGETS] if row[_TARGET_KIND] == "class" else None)
-
-    @property
-    def lacks_targets(self) -> bool:
-        """Whether the current batch has not been seen together with its targets."""
-        return self._current is not None and self._current[_TARGETS] is None
-
     def note_targets(self, target: Tensor) -> None:
         """A loss was computed against these targets: they belong to the current batch if it does not know its own."""
         row = self._current
-        if row is None or row[_TARGETS] is not None or row[_STEP] != self.recorder.step:
+        if row is None or row[TARGETS] is not None or row[STEP] != self.recorder.step:
             return
-        if len(target.shape) > 0 and target.shape[0] == row[_SIZE]:
-            row[_TARGETS], row[_TARGET_KIND] = targets_of(array_of(target))
+        if len(target.shape) > 0 and target.shape[0] == row[SIZE]:
+            row[TARGETS], row[TARGET_KIND] = targets_of(array_of(target))
 
 
 def _fields_of(batch: Any) -> list[tuple[str, Any]]:

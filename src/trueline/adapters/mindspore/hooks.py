@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections import deque
 from contextlib import suppress
 from threading import get_ident
-from types import FrameType
 from typing import Any
 
 from mindspore import Tensor, context, nn, ops
 
-from trueline.adapters.base import Watch, guarded
+from trueline.adapters.base import guarded
 from trueline.adapters.mindspore.backward import BackwardWatch
 from trueline.adapters.mindspore.clipping import ClipWatch
 from trueline.adapters.mindspore.collectives import CollectiveWatch
@@ -26,20 +24,20 @@ from trueline.adapters.mindspore.precision import ScalerWatch
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import tensors_in
+from trueline.adapters.shared.modules import ModuleWatch as SharedModuleWatch
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder
 from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
 
 _MOST_CALLS_PER_STEP = 4
-_MOST_FORCED_DROPOUTS = 200
 # What a class of cells is to the watch of calls; all others are cells like any.
 _ANY, _CLIP, _REDUCER, _LOSS_CELL, _STEP = range(5)
 # Positions in the rows of the table `root_call`.
 _MODULE, _TRAINING, _GRAD, _LOSS = 2, 4, 5, 6
 
 
-class ModuleWatch(Watch):
+class ModuleWatch(SharedModuleWatch):
     """Watches `nn.Cell.__call__` at the class, so that nothing is attached to any cell."""
 
     def __init__(
@@ -58,7 +56,7 @@ class ModuleWatch(Watch):
         clips: ClipWatch,
         collectives: CollectiveWatch,
     ) -> None:
-        super().__init__(recorder)
+        super().__init__(recorder, registry)
         self._registry = registry
         self._batches = batches
         self._scores = scores
@@ -71,12 +69,9 @@ class ModuleWatch(Watch):
         self._scalers = scalers
         self._clips = clips
         self._collectives = collectives
-        self._thread: int | None = None
         self._inside = False
         self._detailed = False
         self._root_training = False
-        self._changing_mode = False
-        self._forced_dropouts = 0
         self._kinds: dict[type, int] = {}
         self._calls: dict[int, int] = {}
         self._calls_step = -1
@@ -117,8 +112,8 @@ class ModuleWatch(Watch):
             return watch._outer_call(cell, args, kwargs)
 
         patches.replace(nn.Cell, "__call__", __call__)
-        self._install_construction(patches)
-        self._install_mode(patches)
+        self._install_construction(patches, nn.Cell)
+        self._install_mode(patches, nn.Cell, "set_train")
 
     def _kind_of(self, cell: nn.Cell) -> int:
         """Told by the class: every call of every cell asks for it."""
@@ -146,12 +141,6 @@ class ModuleWatch(Watch):
         patches.replace(ops, "dropout", self._watched_dropout(ops.dropout))
         patches.replace(ops.function.nn_func, "dropout", self._watched_dropout(ops.function.nn_func.dropout))
 
-    def _is_training_thread(self) -> bool:
-        """The first thread that calls a cell is the one that is recorded."""
-        if self._thread is None:
-            self._thread = get_ident()
-        return self._thread == get_ident()
-
     def _eager_call(self, cell: nn.Cell, args: Any, kwargs: Any) -> Any:
         if self._is_wrapper(cell):
             return self._call(cell, *args, **kwargs)
@@ -163,49 +152,11 @@ class ModuleWatch(Watch):
             known = self._wrappers[cell] = is_wrapper(cell)
         return bool(known)
 
-    # Construction, modes, functional dropout
+    # Modes and functional dropout
 
-    def _install_construction(self, patches: Patches) -> None:
-        original = nn.Cell.__init__
-        watch = self
-
-        def __init__(cell: nn.Cell, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces that method
-            original(cell, *args, **kwargs)
-            if watch.recorder.active:
-                watch._built(cell)
-
-        patches.replace(nn.Cell, "__init__", __init__)
-
-    @guarded
-    def _built(self, cell: nn.Cell) -> None:
-        """Note the line that builds the cell: the first user frame that is not the cell's own `__init__`."""
-        sites = self.recorder.call_sites
-        frame = sites.user_frame(sys._getframe(1))
-        while frame is not None and frame.f_code.co_name == "__init__" and _first_argument(frame) is cell:
-            frame = sites.user_frame(frame.f_back)
-        self._registry.built[cell] = sites.of_frame(frame)
-
-    def _install_mode(self, patches: Patches) -> None:
-        original = nn.Cell.set_train
-        watch = self
-
-        def set_train(cell: nn.Cell, mode: bool = True) -> Any:  # noqa: FBT001, FBT002 - MindSpore's own signature
-            if watch._changing_mode or not watch.recorder.active:
-                return original(cell, mode)
-            watch._changing_mode = True
-            try:
-                result = original(cell, mode)
-            finally:
-                watch._changing_mode = False
-            watch._mode_set(cell, mode)
-            return result
-
-        patches.replace(nn.Cell, "set_train", set_train)
-
-    @guarded
-    def _mode_set(self, cell: nn.Cell, mode: bool) -> None:  # noqa: FBT001 - as handed over by MindSpore
-        subject = self._registry.module_id(self._compiled.model_in(cell) or cell)
-        self.recorder.event("mode", subject=subject, value=float(mode), location=self.recorder.location())
+    def _subject_of(self, module: nn.Cell) -> nn.Cell:
+        """The model, where the mode of what trains it is set."""
+        return self._compiled.model_in(module) or module
 
     def _watched_dropout(self, original: Any) -> Any:
         def watched(input: Any, p: float = 0.5, training: bool = True, *args: Any, **kwargs: Any) -> Any:  # noqa: A002, FBT001, FBT002
@@ -214,12 +165,6 @@ class ModuleWatch(Watch):
             return original(input, p, training, *args, **kwargs)
 
         return watched
-
-    @guarded
-    def _dropout_forced(self) -> None:
-        if self._forced_dropouts < _MOST_FORCED_DROPOUTS:
-            self._forced_dropouts += 1
-            self.recorder.event("functional_dropout", value=1.0, location=self.recorder.location())
 
     # Optimizers
 
@@ -370,9 +315,3 @@ class ModuleWatch(Watch):
     def _gradient_arrived(self, step: int, number: int, position: int, gradient: Tensor | None) -> None:
         if step == self.recorder.step and gradient is not None:
             self._registry.stat(step, "output_grad", number, position, gradient)
-
-
-def _first_argument(frame: FrameType) -> Any:
-    """What a method is called on, whatever its author calls it."""
-    code = frame.f_code
-    return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None

@@ -12,15 +12,15 @@ from mindspore import Parameter, Tensor, nn
 from mindspore.experimental.optim import Optimizer as ExperimentalOptimizer
 from numpy.typing import NDArray
 
-from trueline.adapters.base import Watch, guarded
+from trueline.adapters.base import guarded
 from trueline.adapters.mindspore.graph import OpTrace
 from trueline.adapters.mindspore.rates import Groups, groups_of, parameters_of
 from trueline.adapters.mindspore.recovered import Memory, gradients_in, memories_of
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.tensors import LateNorm, array_of, evenly_drawn, is_plain, norm_of
+from trueline.adapters.shared.optimizers import GROUP, PARAMETER, WITHOUT_GRADIENT, HeldParameters
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder, to_json
-from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
 
 OPTIMIZERS = (nn.Optimizer, ExperimentalOptimizer)
@@ -32,8 +32,6 @@ _FEWEST_COMPARED = 8
 _SAME_DIRECTION = 0.9999
 # Optimizers built while the training runs whose first steps are looked at closely.
 _MOST_LATER_LOOKS = 2
-# Positions in the rows of the table `optimizer_parameter`.
-_GROUP, _PARAMETER, _STEPS, _WITHOUT_GRADIENT = 1, 3, 5, 6
 
 
 class _State:
@@ -53,15 +51,14 @@ class _State:
         self.kept: tuple[int, NDArray[Any]] | None = None
 
 
-class OptimizerWatch(Watch):
+class OptimizerWatch(HeldParameters):
     """Told of calls of optimizers by whoever watches calls of cells, and of compiled steps."""
 
     def __init__(self, recorder: Recorder, registry: Registry, trace: OpTrace, progress: StepProgress) -> None:
-        super().__init__(recorder)
+        super().__init__(recorder, registry)
         self._registry = registry
         self._trace = trace
         self._progress = progress
-        self._states: ByIdentity = ByIdentity()
         self._built = 0
         self.on_built: list[Callable[[int, list[Any]], None]] = []
         self._later_looks = _MOST_LATER_LOOKS
@@ -70,7 +67,6 @@ class OptimizerWatch(Watch):
         self._kept_alive: list[Any] = []
         # Whether the gradients of the running step are finite, where the script asked.
         self._finite: Any = None
-        registry.on_new_parameters.append(self._resolve_parameters)
 
     def install(self, patches: Patches) -> None:
         for kind in OPTIMIZERS:
@@ -197,14 +193,14 @@ class OptimizerWatch(Watch):
         """How many of the parameters no gradient can arrive at."""
         if not self._registry.cut_off:
             return 0
-        without = [row for row in state.rows if row[_PARAMETER] in self._registry.cut_off]
+        without = [row for row in state.rows if row[PARAMETER] in self._registry.cut_off]
         for row in without:
-            row[_WITHOUT_GRADIENT] += 1
+            row[WITHOUT_GRADIENT] += 1
         return len(without)
 
     def _memories(self, optimizer: Any, state: _State, parameters: list[Parameter]) -> list[Memory]:
         known = state.hyperparameters
-        groups = [row[_GROUP] for row in state.rows]
+        groups = [row[GROUP] for row in state.rows]
         rates = [rate if isinstance(rate := known.get((group, "lr")), float) else None for group in groups]
         decays = [decay if isinstance(decay := known.get((group, "weight_decay")), float) else 0.0 for group in groups]
         return memories_of(optimizer, parameters, rates, decays)
@@ -300,28 +296,6 @@ class OptimizerWatch(Watch):
             state.rows.append([state.id, group, position, key, shape, max(state.steps - 1, 0), 0])
             state.tensors.append(weakref.ref(parameter))
         self._write_rows(state)
-
-    def _resolve_parameters(self) -> None:
-        """A cell was called for the first time: its parameters may be held by an optimizer already."""
-        for state in self._states.values():
-            for row, reference in zip(state.rows, state.tensors, strict=True):
-                tensor = reference()
-                key = None if tensor is None or row[_PARAMETER] is not None else self._registry.parameter_ids.get(tensor)
-                if key is not None:
-                    row[_PARAMETER] = key
-                    self._write_row(state, row)
-
-    def _write_rows(self, state: _State) -> None:
-        for row in state.rows:
-            self._write_row(state, row)
-
-    def _write_row(self, state: _State, row: list[Any]) -> None:
-        """The rows in memory hold the number of steps before the tensor came in; those on disk the number since."""
-        self.recorder.row("optimizer_parameter", (*row[:_STEPS], state.steps - row[_STEPS], row[_WITHOUT_GRADIENT]))
-
-    def finish(self) -> None:
-        for state in self._states.values():
-            self._write_rows(state)
 
     def _note_hyperparameters(self, optimizer: Any, state: _State) -> None:
         if state.groups is None:

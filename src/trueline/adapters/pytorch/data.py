@@ -13,13 +13,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from trueline.adapters.base import Watch, guarded
+from trueline.adapters.base import guarded
 from trueline.adapters.pytorch.fields import is_readable_float, nonfinite, readable
 from trueline.adapters.pytorch.known_samples import KnownSamples, known_samples_of
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.samples import row_of
 from trueline.adapters.pytorch.tensors import dtype_name, is_plain
-from trueline.adapters.shared.batches import Current, target_field, targets_of
+from trueline.adapters.shared.batches import SEQ, SIZE, STEP, TARGET_KIND, TARGETS, CurrentBatch, target_field, targets_of
 from trueline.adapters.shared.fields import FieldLook
 from trueline.adapters.shared.samples import SampleKeeper
 from trueline.record import Recorder, to_json
@@ -30,8 +30,6 @@ from trueline.record.patches import Patches
 # Tensors of batches that a call may still be fed with, and how many batches a loader may be ahead when only time can tell.
 _REMEMBERED = 256
 _PREFETCHED = 3
-# Positions in the rows of the table `batch`.
-_SEQ, _STEP, _SIZE, _TARGETS, _TARGET_KIND = 0, 1, 6, 8, 9
 
 
 class _Handed:
@@ -68,7 +66,7 @@ class _Layout:
         return self._fields == [(name, tensor.shape, tensor.dtype, tensor.device) for name, tensor in fields]
 
 
-class BatchWatch(Watch):
+class BatchWatch(CurrentBatch):
     """Watches DataLoaders and the tensors that enter root modules."""
 
     def __init__(self, recorder: Recorder, registry: Registry) -> None:
@@ -86,7 +84,6 @@ class BatchWatch(Watch):
         self._by_address: OrderedDict[int, tuple[weakref.ref[Tensor], list[Any]]] = OrderedDict()
         self._linked: set[int] = set()
         self._direct: _Handed | None = None
-        self._current: list[Any] | None = None
         self.fields = FieldLook(recorder, readable)
         self.samples = SampleKeeper(recorder, row_of)
         self._datasets: ByIdentity = ByIdentity()
@@ -194,8 +191,8 @@ class BatchWatch(Watch):
         if row is not None:
             tensors = [tensor for _, tensor in fields if is_plain(tensor)]
             self._fetched.append(row)
-            self._remember(row, tensors if row[_TARGETS] is None else tensors[:-1] or tensors)
-            self.traced_tensors = [(row[_SEQ], tensor) for tensor in tensors] if self.recorder.traced else []
+            self._remember(row, tensors if row[TARGETS] is None else tensors[:-1] or tensors)
+            self.traced_tensors = [(row[SEQ], tensor) for tensor in tensors] if self.recorder.traced else []
             self._direct = None
 
     def _remember(self, row: list[Any], tensors: list[Tensor]) -> None:
@@ -237,9 +234,9 @@ class BatchWatch(Watch):
         ]  # fmt: skip
         recorder.row("batch", row)
         inputs = [fields[place][1] for place in layout.inputs]
-        self.samples.batch(row[_SEQ], inputs, prints, held=loader is not None, source=source)
+        self.samples.batch(row[SEQ], inputs, prints, held=loader is not None, source=source)
         if loader is not None:
-            self.fields.at_batch(row[_SEQ], loader, fields)
+            self.fields.at_batch(row[SEQ], loader, fields)
         if recorder.sampled:
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 for place, (_, tensor) in enumerate(fields):
@@ -259,10 +256,10 @@ class BatchWatch(Watch):
             row = self._row(None, None, None, 0.0, [(str(place), tensor) for place, tensor in enumerate(sized)])
             if row is None:
                 return None
-            self._direct = _Handed(row[_SEQ], self.recorder.step, root, sized)
-        self._linked.add(row[_SEQ])
+            self._direct = _Handed(row[SEQ], self.recorder.step, root, sized)
+        self._linked.add(row[SEQ])
         self._current = row
-        return int(row[_SEQ])
+        return int(row[SEQ])
 
     def _fetched_row(self, inputs: list[Tensor]) -> list[Any] | None:
         if not self._fetched:
@@ -272,32 +269,20 @@ class BatchWatch(Watch):
             reference, row = self._by_address.get(tensor.data_ptr(), (None, None))
             if reference is not None and reference() is not None:
                 return row
-        recent = [row for row in self._fetched if row[_STEP] == self.recorder.step or row[_SEQ] not in self._linked]
-        same_size = [row for row in recent if row[_SIZE] == inputs[0].shape[0]]
-        waiting = [row for row in same_size if row[_SEQ] not in self._linked]
+        recent = [row for row in self._fetched if row[STEP] == self.recorder.step or row[SEQ] not in self._linked]
+        same_size = [row for row in recent if row[SIZE] == inputs[0].shape[0]]
+        waiting = [row for row in same_size if row[SEQ] not in self._linked]
         if waiting:
             return waiting[0]
         return same_size[-1] if same_size else None
 
-    @property
-    def current(self) -> Current | None:
-        row = self._current
-        if row is None:
-            return None
-        return Current(row[_SEQ], row[_SIZE], row[_TARGETS] if row[_TARGET_KIND] == "class" else None)
-
-    @property
-    def lacks_targets(self) -> bool:
-        """Whether the current batch has not been seen together with its targets."""
-        return self._current is not None and self._current[_TARGETS] is None
-
     def note_targets(self, target: Tensor) -> None:
         """A loss was computed against these targets: they belong to the current batch if it does not know its own."""
         row = self._current
-        if row is None or row[_TARGETS] is not None or row[_STEP] != self.recorder.step:
+        if row is None or row[TARGETS] is not None or row[STEP] != self.recorder.step:
             return
-        if target.dim() > 0 and target.shape[0] == row[_SIZE] and is_plain(target) and target.device.type == "cpu":
-            row[_TARGETS], row[_TARGET_KIND] = _targets_of(target)
+        if target.dim() > 0 and target.shape[0] == row[SIZE] and is_plain(target) and target.device.type == "cpu":
+            row[TARGETS], row[TARGET_KIND] = _targets_of(target)
 
 
 def _loader_row(number: int, loader: DataLoader[Any], built: int | None, settings: dict[str, Any]) -> tuple[Any, ...]:

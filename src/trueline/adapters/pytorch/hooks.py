@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from threading import get_ident
-from types import FrameType
 from typing import Any
 
 import torch
@@ -15,25 +13,25 @@ from torch.nn import functional as F  # noqa: N812 - the name that all of torch'
 from torch.nn.modules.loss import _Loss
 from torch.utils.hooks import unserializable_hook
 
-from trueline.adapters.base import Watch, guarded
+from trueline.adapters.base import guarded
 from trueline.adapters.pytorch.data import BatchWatch
 from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.kinds import drops_units, uses_batch_statistics
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.scores import ScoreWatch
 from trueline.adapters.pytorch.tensors import is_plain, tensors_in, under_transform
+from trueline.adapters.shared.modules import ModuleWatch as SharedModuleWatch
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder
 from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
 
 _MOST_CALLS_PER_STEP = 4
-_MOST_FORCED_DROPOUTS = 200
 # Positions in the rows of the table `root_call`.
 _MODULE, _TRAINING, _GRAD, _LOSS = 2, 4, 5, 6
 
 
-class ModuleWatch(Watch):
+class ModuleWatch(SharedModuleWatch):
     """Watches `nn.Module.__call__` at the class, so that nothing is attached to any module."""
 
     def __init__(
@@ -45,18 +43,15 @@ class ModuleWatch(Watch):
         trace: OpTrace,
         progress: StepProgress,
     ) -> None:
-        super().__init__(recorder)
+        super().__init__(recorder, registry)
         self._scores = scores
         self._registry = registry
         self._batches = batches
         self._trace = trace
         self._progress = progress
-        self._thread: int | None = None
         self._inside = False
         self._detailed = False
         self._root_training = False
-        self._changing_mode = False
-        self._forced_dropouts = 0
         self._inside_dropout = False
         self._calls: dict[int, int] = {}
         self._calls_step = -1
@@ -87,60 +82,12 @@ class ModuleWatch(Watch):
             return watch._root_call(module, args, kwargs)
 
         patches.replace(nn.Module, "__call__", __call__)
-        self._install_construction(patches)
-        self._install_mode(patches)
+        self._install_construction(patches, nn.Module)
+        self._install_mode(patches, nn.Module, "train")
         self._install_dropout(patches)
         self._install_compile(patches)
 
-    def _is_training_thread(self) -> bool:
-        """The first thread that calls a module is the one that is recorded."""
-        if self._thread is None:
-            self._thread = get_ident()
-        return self._thread == get_ident()
-
-    # Construction, modes, functional dropout, compilation
-
-    def _install_construction(self, patches: Patches) -> None:
-        original = nn.Module.__init__
-        watch = self
-
-        def __init__(module: nn.Module, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - it replaces that method
-            original(module, *args, **kwargs)
-            if watch.recorder.active:
-                watch._built(module)
-
-        patches.replace(nn.Module, "__init__", __init__)
-
-    @guarded
-    def _built(self, module: nn.Module) -> None:
-        """Note the line that builds the module: the first user frame that is not the module's own `__init__`."""
-        sites = self.recorder.call_sites
-        frame = sites.user_frame(sys._getframe(1))
-        while frame is not None and frame.f_code.co_name == "__init__" and _first_argument(frame) is module:
-            frame = sites.user_frame(frame.f_back)
-        self._registry.built[module] = sites.of_frame(frame)
-
-    def _install_mode(self, patches: Patches) -> None:
-        original = nn.Module.train
-        watch = self
-
-        def train(module: nn.Module, mode: bool = True) -> Any:  # noqa: FBT001, FBT002 - torch's own signature
-            if watch._changing_mode or not watch.recorder.active:
-                return original(module, mode)
-            watch._changing_mode = True
-            try:
-                result = original(module, mode)
-            finally:
-                watch._changing_mode = False
-            watch._mode_set(module, mode)
-            return result
-
-        patches.replace(nn.Module, "train", train)
-
-    @guarded
-    def _mode_set(self, module: nn.Module, mode: bool) -> None:  # noqa: FBT001 - as handed over by torch
-        location = self.recorder.location()
-        self.recorder.event("mode", subject=self._registry.module_id(module), value=float(mode), location=location)
+    # Functional dropout, compilation
 
     def _install_dropout(self, patches: Patches) -> None:
         for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"):
@@ -161,12 +108,6 @@ class ModuleWatch(Watch):
                 self._inside_dropout = False
 
         return watched
-
-    @guarded
-    def _dropout_forced(self) -> None:
-        if self._forced_dropouts < _MOST_FORCED_DROPOUTS:
-            self._forced_dropouts += 1
-            self.recorder.event("functional_dropout", value=1.0, location=self.recorder.location())
 
     def _install_compile(self, patches: Patches) -> None:
         original = torch.compile
@@ -318,12 +259,6 @@ class ModuleWatch(Watch):
         if step == self.recorder.step and is_plain(gradient):
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 self._registry.stat(step, "output_grad", number, position, gradient)
-
-
-def _first_argument(frame: FrameType) -> Any:
-    """What a method is called on, whatever its author calls it."""
-    code = frame.f_code
-    return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
 
 
 def _has_fused_path(module: nn.Module) -> bool:

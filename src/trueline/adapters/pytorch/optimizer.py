@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from trueline.adapters.base import Watch, guarded
+from trueline.adapters.base import guarded
 from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.tensors import dtype_name, evenly_drawn, is_plain, norm_of, version_of
+from trueline.adapters.shared.optimizers import STEPS, WITHOUT_GRADIENT, HeldParameters
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder, to_json
-from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
 
 # Until this step, and on every sampled one after it, leftover gradients are measured before a backward pass adds to them.
@@ -25,8 +25,6 @@ _MEASURED_STEPS = 20
 _COMPARED_VALUES = 1 << 16
 # Optimizers built while the training runs whose first steps are looked at closely.
 _MOST_LATER_LOOKS = 2
-# Positions in the rows of the table `optimizer_parameter`.
-_PARAMETER, _STEPS, _WITHOUT_GRADIENT = 3, 5, 6
 
 
 class _State:
@@ -46,19 +44,17 @@ class _State:
         self.before: list[tuple[int, Tensor, Tensor]] = []
 
 
-class OptimizerWatch(Watch):
+class OptimizerWatch(HeldParameters):
     """Watches every optimizer through torch's global step hooks, and `zero_grad`."""
 
     def __init__(self, recorder: Recorder, registry: Registry, trace: OpTrace, progress: StepProgress) -> None:
-        super().__init__(recorder)
+        super().__init__(recorder, registry)
         self._registry = registry
         self._trace = trace
         self._progress = progress
-        self._states: ByIdentity = ByIdentity()
         self._built = 0
         self._handles: list[Any] = []
         self._later_looks = _MOST_LATER_LOOKS
-        registry.on_new_parameters.append(self._resolve_parameters)
 
     def install(self, patches: Patches) -> None:
         self._handles = [register_optimizer_step_pre_hook(self._before_step), register_optimizer_step_post_hook(self._after_step)]
@@ -209,7 +205,7 @@ class OptimizerWatch(Watch):
     def _note_step(self, optimizer: Optimizer, state: _State, tensors: list[Tensor]) -> None:
         if state.pending["without_gradient"]:
             for row, tensor in zip(state.rows, tensors, strict=True):
-                row[_WITHOUT_GRADIENT] += tensor.grad is None
+                row[WITHOUT_GRADIENT] += tensor.grad is None
         self._note_hyperparameters(optimizer, state)
         if self.recorder.sampled:
             self._write_rows(state)
@@ -268,32 +264,10 @@ class OptimizerWatch(Watch):
             for position, tensor in enumerate(group["params"]):
                 self._registry.optimizer_of[tensor] = state.id
                 key = self._registry.parameter_ids.get(tensor)
-                counts = counted[id(tensor)][_STEPS:] if id(tensor) in counted else [max(state.steps - 1, 0), 0]
+                counts = counted[id(tensor)][STEPS:] if id(tensor) in counted else [max(state.steps - 1, 0), 0]
                 state.rows.append([state.id, group_number, position, key, to_json(list(tensor.shape)), *counts])
                 state.tensors.append(weakref.ref(tensor))
         self._write_rows(state)
-
-    def _resolve_parameters(self) -> None:
-        """A module was called for the first time: its parameters may be held by an optimizer already."""
-        for state in self._states.values():
-            for row, reference in zip(state.rows, state.tensors, strict=True):
-                tensor = reference()
-                key = None if tensor is None or row[_PARAMETER] is not None else self._registry.parameter_ids.get(tensor)
-                if key is not None:
-                    row[_PARAMETER] = key
-                    self._write_row(state, row)
-
-    def _write_rows(self, state: _State) -> None:
-        for row in state.rows:
-            self._write_row(state, row)
-
-    def _write_row(self, state: _State, row: list[Any]) -> None:
-        """The rows in memory hold the number of steps before the tensor came in; those on disk the number since."""
-        self.recorder.row("optimizer_parameter", (*row[:_STEPS], state.steps - row[_STEPS], row[_WITHOUT_GRADIENT]))
-
-    def finish(self) -> None:
-        for state in self._states.values():
-            self._write_rows(state)
 
     def _note_hyperparameters(self, optimizer: Optimizer, state: _State) -> None:
         known = state.hyperparameters

@@ -8,6 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trueline.adapters.base import Watch
+from trueline.record import Recorder
+
+# Positions in the rows of the table `batch`.
+SEQ, STEP, SIZE, TARGETS, TARGET_KIND = 0, 1, 6, 8, 9
 TARGET_NAMES = {"label", "labels", "label_ids", "target", "targets", "y"}
 
 
@@ -17,6 +22,26 @@ class Current(NamedTuple):
     seq: int
     size: int
     classes: bytes | None
+
+
+class CurrentBatch(Watch):
+    """The row of the batch that the model was fed with last."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self._current: list[Any] | None = None
+
+    @property
+    def current(self) -> Current | None:
+        row = self._current
+        if row is None:
+            return None
+        return Current(row[SEQ], row[SIZE], row[TARGETS] if row[TARGET_KIND] == "class" else None)
+
+    @property
+    def lacks_targets(self) -> bool:
+        """Whether the current batch has not been seen together with its targets."""
+        return self._current is not None and self._current[TARGETS] is None
 
 
 def target_field(fields: list[tuple[str, tuple[int, ...]]]) -> str | None:
