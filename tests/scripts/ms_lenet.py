@@ -55,18 +55,19 @@ def show(loss):
 
 train, test = dataset(0, 640), dataset(640, 768)
 net, loss_fn = LeNet5(), nn.CrossEntropyLoss()
-scale = 256.0 if way == "fixed" else 1.0
+scale = 1024.0 if way in {"fixed", "o2", "build"} else 1.0
 optimizer = nn.Adam(net.trainable_params(), learning_rate=0.002, loss_scale=scale)
 
+
+def fixed():
+    """The only kind of manager that a CPU takes."""
+    return amp.FixedLossScaleManager(scale, drop_overflow_update=False)
+
+
 if way in {"train", "sink", "fit", "o2", "fixed", "manager"}:
-    # On a CPU O2 comes without a scale that leaves steps out.
-    managers = {
-        "o2": lambda: None,
-        "fixed": lambda: amp.FixedLossScaleManager(256.0, drop_overflow_update=False),
-        "manager": lambda: amp.DynamicLossScaleManager(1024, scale_window=5),
-    }
-    options = {"loss_scale_manager": managers[way]()} if way in managers else {}
-    model = Model(net, loss_fn, optimizer, metrics={"accuracy"}, amp_level="O2" if way == "o2" else "O0", **options)
+    manager = fixed() if scale != 1 else amp.DynamicLossScaleManager(1024, scale_window=5) if way == "manager" else None
+    level = "O2" if way == "o2" else "O0"
+    model = Model(net, loss_fn, optimizer, metrics={"accuracy"}, amp_level=level, loss_scale_manager=manager)
     if way == "fit":
         model.fit(2, train, test, callbacks=[Printed()], dataset_sink_mode=False, valid_dataset_sink_mode=False)
     else:
@@ -74,7 +75,7 @@ if way in {"train", "sink", "fit", "o2", "fixed", "manager"}:
     print(model.eval(test, dataset_sink_mode=False))
 elif way in {"build", "cell"}:
     if way == "build":
-        step = amp.build_train_network(net, optimizer, loss_fn, level="O2", loss_scale_manager=None)
+        step = amp.build_train_network(net, optimizer, loss_fn, level="O2", loss_scale_manager=fixed())
     else:
         update = nn.DynamicLossScaleUpdateCell(loss_scale_value=1024, scale_factor=2, scale_window=5)
         step = nn.TrainOneStepWithLossScaleCell(nn.WithLossCell(net, loss_fn), optimizer, scale_sense=update)
@@ -86,7 +87,7 @@ elif way in {"build", "cell"}:
             show(result[0] if isinstance(result, tuple) else result)
 else:
     net = amp.auto_mixed_precision(net, "O2")
-    scaler = amp.DynamicLossScaler(1024, 2, 50) if way == "scaler" else amp.StaticLossScaler(1.0)
+    scaler = amp.DynamicLossScaler(1024, 2, 50) if way == "scaler" else amp.StaticLossScaler(1024.0)
 
     def forward(image, label):
         return scaler.scale(loss_fn(net(image), label))

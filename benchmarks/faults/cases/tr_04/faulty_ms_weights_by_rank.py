@@ -9,11 +9,11 @@ ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU")
 init()
 rank, size = get_rank(), get_group_size()
 ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.DATA_PARALLEL, gradients_mean=True, parameter_broadcast=True)
-ms.set_seed(10 + rank)  # <- fault
-ds.config.set_seed(1)
+ms.set_seed(1)
 x, y = load_digits(return_X_y=True)
 x = (x / 16).astype("float32")
 train = ds.NumpySlicesDataset((x, y.astype("int32")), ["x", "y"], shuffle=True, num_shards=size, shard_id=rank).batch(32)
+ms.set_seed(10 + rank)  # <- fault
 net = nn.SequentialCell(nn.Dense(64, 32), nn.ReLU(), nn.Dense(32, 10))
 optimizer = nn.Momentum(net.trainable_params(), learning_rate=0.1, momentum=0.9)
 model = ms.Model(net, nn.CrossEntropyLoss(), optimizer)

@@ -8,12 +8,12 @@ from sklearn.datasets import load_diabetes
 ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU")
 init()
 rank, size = get_rank(), get_group_size()
-ms.set_seed(5 + rank)
-ds.config.set_seed(1)
+ms.set_seed(1)
 x, y = load_diabetes(return_X_y=True)
 x, y = (x / x.std(0)).astype("float32"), ((y - y.mean()) / y.std()).astype("float32")[:, None]
 sampler = ds.DistributedSampler(size, rank, shuffle=True)
 train = ds.NumpySlicesDataset((x[:440], y[:440]), ["x", "y"], sampler=sampler).batch(22)
+ms.set_seed(5 + rank)
 net = nn.SequentialCell(nn.Dense(10, 24), nn.ReLU(), nn.Dense(24, 1))
 broadcast = ops.Broadcast(0)
 for parameter in net.get_parameters():
