@@ -53,7 +53,7 @@ def show(loss):
     print(float(loss.asnumpy().mean()).hex())
 
 
-train, test = dataset(0, 640), dataset(640, 768)
+train, test = dataset(0, 320), dataset(640, 768)
 net, loss_fn = LeNet5(), nn.CrossEntropyLoss()
 scale = 1024.0 if way in {"fixed", "o2", "build"} else 1.0
 optimizer = nn.Adam(net.trainable_params(), learning_rate=0.002, loss_scale=scale)

@@ -16,7 +16,7 @@ from trueline.checks.runner import run_checks
 from trueline.store import Run
 
 SCRIPT = str(Path(__file__).parents[2] / "scripts" / "ms_lenet.py")
-STEPS = 40
+STEPS = 20
 Both = tuple[Run, str]
 
 
