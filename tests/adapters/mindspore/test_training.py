@@ -244,3 +244,17 @@ def test_nothing_is_left_on_the_model(recorded: Recorded) -> None:
     after = {name: set(vars(cell)) for name, cell in model.cells_and_names()}
     assert {name: after[name] - names for name, names in before.items()} == {name: set() for name in before}
     assert (nn.Cell.__call__, SmallNet.construct) == (call, construct)
+
+
+def test_files_of_checkpoints_are_noted(recorded: Recorded, tmp_path: Path) -> None:
+    (tmp_path / "old.ckpt").write_bytes(b"x")
+
+    def script() -> None:
+        model = SmallNet()
+        ms.save_checkpoint(model, str(tmp_path / "old.ckpt"))
+        ms.save_checkpoint(model, str(tmp_path / "new"))
+
+    written = {event.detail["path"]: event.detail["new"] for event in recorded(script).events_of("file_written")}
+    assert written[str(tmp_path / "old.ckpt")] is False
+    assert written[str(tmp_path / "new.ckpt")] is True
+    assert (tmp_path / "new.ckpt").is_file()

@@ -27,7 +27,7 @@ _MISSING = object()
 def patched_attributes() -> list[tuple[Any, str]]:
     """All that a recording replaces, as its own list says."""
     with record(name="list") as recording:
-        adapter: Any = recording._adapters[0]
+        (adapter,) = [one for one in recording._adapters if one.name == "pytorch"]
         sets = (adapter._patches, adapter._loads._fills, recording._patches)
         return [(owner, name) for patches in sets for owner, name, _, _ in patches._replaced]
 

@@ -26,6 +26,7 @@ from trueline.adapters.mindspore.precision import ScalerWatch
 from trueline.adapters.mindspore.pynative import force_pynative
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.rng import SeedWatch
+from trueline.adapters.mindspore.saving import SaveWatch
 from trueline.adapters.mindspore.schedulers import ScheduleWatch
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.shared.steps import StepProgress
@@ -76,6 +77,7 @@ class MindSporeAdapter:
         )  # fmt: skip
         self._watches: list[Watch] = [
             cells, batches, self._optimizers, self._backward, compiled, LoadWatch(recorder, self._registry), SeedWatch(recorder),
+            SaveWatch(recorder),
             ScheduleWatch(recorder, self._registry, self._optimizers), collectives,
         ]  # fmt: skip
         self._visible = (cells, losses, clips, scalers, collectives)

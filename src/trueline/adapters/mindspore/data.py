@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Mapping
@@ -16,12 +15,14 @@ from mindspore.dataset.engine.iterators import Iterator
 from numpy.typing import NDArray
 
 from trueline.adapters.base import guarded
+from trueline.adapters.mindspore.fields import nonfinite, readable
 from trueline.adapters.mindspore.pipelines import described, operations_of, source_of
 from trueline.adapters.mindspore.registry import Registry
+from trueline.adapters.mindspore.samples import row_of
 from trueline.adapters.mindspore.tensors import array_of, dtype_name
 from trueline.adapters.shared.batches import SEQ, SIZE, STEP, TARGET_KIND, TARGETS, CurrentBatch, target_field, targets_of
 from trueline.adapters.shared.fields import FieldLook
-from trueline.adapters.shared.samples import MOST_VALUES, SampleKeeper, thinned
+from trueline.adapters.shared.samples import SampleKeeper
 from trueline.record import Recorder, to_json
 from trueline.record.fingerprint import fingerprints
 from trueline.record.identity import ByIdentity
@@ -60,8 +61,8 @@ class BatchWatch(CurrentBatch):
         self._by_tensor: OrderedDict[int, tuple[weakref.ref[Tensor], list[Any]]] = OrderedDict()
         self._linked: set[int] = set()
         self._direct: tuple[Any, ...] | None = None
-        self.fields = FieldLook(recorder, _readable)
-        self.samples = SampleKeeper(recorder, _row_of)
+        self.fields = FieldLook(recorder, readable)
+        self.samples = SampleKeeper(recorder, row_of)
         # Whether the last root call was made outside of gradient functions or on a model in eval mode.
         self.evaluating = False
         self.traced_tensors: list[tuple[int, Tensor]] = []
@@ -183,7 +184,7 @@ class BatchWatch(CurrentBatch):
         target = target_field([(name, array.shape) for name, array in sized]) if loader is not None else None
         inputs = [array for name, array in sized if name != target]
         targets, kind = next((targets_of(array) for name, array in sized if name == target), (None, None))
-        missing = [part for name, array in arrays if (part := _nonfinite(name, array)) is not None]
+        missing = [part for name, array in arrays if (part := nonfinite(name, array)) is not None]
         row: list[Any] = [
             recorder.next_seq(), recorder.step, loader, epoch, position, wait, size,
             fingerprints([np.ascontiguousarray(array) for array in inputs]) if inputs and size else b"", targets, kind, told,
@@ -248,38 +249,3 @@ def _fields_of(batch: Any) -> list[tuple[str, Any]]:
 
 def _has_numbers(value: Tensor | NDArray[Any]) -> bool:
     return isinstance(value, Tensor) or value.dtype.kind in _READABLE
-
-
-def _readable(tensor: Tensor | NDArray[Any]) -> tuple[NDArray[Any], str] | None:
-    values = array_of(tensor)
-    if values.ndim == 0 or values.size == 0 or values.dtype.kind not in "iuf":
-        return None
-    return values, dtype_name(tensor)
-
-
-def _row_of(array: NDArray[Any], row: int) -> NDArray[Any] | None:
-    values = array[row]
-    values = values[thinned(values.shape)]
-    if values.size > MOST_VALUES:
-        values = values.reshape(-1)[:MOST_VALUES]
-    kept: NDArray[Any] = values.astype(np.float32 if values.dtype.kind == "f" else np.int64)
-    return kept
-
-
-def _nonfinite(name: str, array: NDArray[Any]) -> dict[str, Any] | None:
-    """How much of a field is NaN or infinite, if anything."""
-    if array.dtype.kind != "f":
-        return None
-    if array.dtype != np.float16:
-        # A dot product with itself tells at once that there is nothing.
-        flat = array.reshape(-1)
-        with np.errstate(all="ignore"):
-            square = float(flat.dot(flat))
-        if math.isfinite(square):
-            return None
-    finite = np.isfinite(array)
-    if finite.all():
-        return None
-    nan = int(np.isnan(array).sum())
-    rows = finite.reshape(array.shape[0] if array.ndim else 1, -1)
-    return {"field": name, "nan": nan, "inf": int(array.size - finite.sum()) - nan, "samples": int((~rows.all(axis=1)).sum())}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trueline.adapters.pytorch.tensors import dtype_name, is_plain
+from trueline.adapters.shared.fields import nonfinite_counts
 
 _SMALL_ARRAY = 1 << 13
 
@@ -43,9 +44,4 @@ def nonfinite(name: str, tensor: Tensor, array: NDArray[Any]) -> dict[str, Any] 
         if square - square == 0.0:
             return None
     finite = np.isfinite(array)
-    if finite.all():
-        return None
-    nan = int(np.isnan(array).sum())
-    rows = finite.reshape(array.shape[0] if array.ndim else 1, -1)
-    samples = int((~rows.all(axis=1)).sum())
-    return {"field": name, "nan": nan, "inf": int(array.size - finite.sum()) - nan, "samples": samples}
+    return None if finite.all() else nonfinite_counts(name, array, finite)

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from trueline.adapters.base import Watch, guarded
+from trueline.adapters.shared.saving import SaveWatch as SharedSaveWatch
 from trueline.record.patches import Patches
 
 
-class SaveWatch(Watch):
+class SaveWatch(SharedSaveWatch):
     """Watches `torch.save`."""
 
     def install(self, patches: Patches) -> None:
@@ -25,9 +25,3 @@ class SaveWatch(Watch):
             return original(*args, **kwargs)
 
         return watched
-
-    @guarded
-    def _saving(self, target: str | os.PathLike[str]) -> None:
-        path = os.path.abspath(os.fspath(target))  # noqa: PTH100 - links must stay as the script names them
-        detail = {"path": path, "new": not os.path.lexists(path)}
-        self.recorder.event("file_written", location=self.recorder.location(), detail=detail)

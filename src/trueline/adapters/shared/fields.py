@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from trueline.adapters.base import Watch
@@ -73,3 +74,11 @@ class FieldLook(Watch):
                     to_json(found.padding) if found.padding else None,
                 ),
             )  # fmt: skip
+
+
+def nonfinite_counts(name: str, array: NDArray[Any], finite: NDArray[Any]) -> dict[str, Any]:
+    """How many values of a field are NaN or infinite, and in how many samples."""
+    nan = int(np.isnan(array).sum())
+    rows = finite.reshape(array.shape[0] if array.ndim else 1, -1)
+    samples = int((~rows.all(axis=1)).sum())
+    return {"field": name, "nan": nan, "inf": int(array.size - finite.sum()) - nan, "samples": samples}
