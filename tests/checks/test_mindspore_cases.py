@@ -18,7 +18,7 @@ CHOSEN = """
     tr_07/faulty_ms_framework_left_out wi_01/faulty_ms_zero_weights wi_02/healthy_ms_new_head
 """.split()
 CHOSEN_AS_IT_IS = """
-    cg_02/faulty_ms_frozen_head@graph cg_04/faulty_ms_softmax_before_loss@graph tr_08/faulty_ms_sum_of_four@graph
+    cg_02/faulty_ms_frozen_head@graph cg_04/faulty_ms_softmax_before_loss@graph hp_03/faulty_ms_digits_at_once@graph
     tr_05/healthy_ms_deep_residual@graph
 """.split()
 KNOWN = {case.name: case for case in [*cases(), *as_it_is(cases())]}
