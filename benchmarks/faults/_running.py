@@ -36,11 +36,11 @@ def commands(case: Case) -> list[list[str]]:
         return [[*TRUELINE, "diagnose", *case.words, "--json", FOUND]]
     # Each on a port of its own, so that several such scripts can run at the same time.
     launcher, *options = case.launch
-    alone = ["--standalone"] if launcher == "torchrun" else [f"--master_port={_free_port()}", "--join=True"]
+    alone = ["--standalone"] if launcher == "torchrun" else [f"--master_port={free_port()}", "--join=True"]
     return [[*TRUELINE, "run", launcher, *alone, *options, *case.words], CHECK]
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from case_runner import free_port
 from integration.commands import check, only_run, recorded
+
+from benchmarks.faults._running import free_port
 
 CASES = Path(__file__).parents[2] / "benchmarks" / "faults" / "cases"
 
