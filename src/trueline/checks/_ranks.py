@@ -154,14 +154,14 @@ class Ranks:
 
     @cached_property
     def gradients_seen(self) -> bool:
-        """Whether every rank's gradients were looked at; those inside of compiled steps are not."""
-        return all(self._gradients.values())
+        """Whether every rank's gradients could be looked at; those inside of compiled steps could not."""
+        return not any("gradients" in run.unseen for run in self.runs.values())
 
     @cached_property
     def made_equal(self) -> int:
-        """The last step in which weights were broadcast; -1 for none."""
-        broadcast = [event for events in self.reductions_of("parameter").values() for event in events]
-        return max((event.step for event in broadcast if event.detail["operation"] == "broadcast"), default=-1)
+        """The last step that began with a broadcast of the weights when it was compiled; -2 for none."""
+        exchanged = [event for events in self.reductions_of("parameter").values() for event in events]
+        return max((event.step for event in exchanged if event.detail.get("compiled")), default=-2)
 
     def training_calls(self, rank: int) -> list[RootCall]:
         run = self.runs[rank]

@@ -166,7 +166,7 @@ class CollectiveWatch(Watch):
 
     @guarded
     def _broadcast(self) -> None:
-        self._tell("broadcast", {"operation": "broadcast", "of": "parameter", "parameter": None})
+        self._tell("broadcast", {"operation": "broadcast", "of": "parameter", "parameter": None, "compiled": True})
 
 
 def _operation_of(reducer: Any) -> str:
