@@ -285,6 +285,9 @@ def _lost_share(stat: TensorStat, zeros_at_first: float) -> float:
 def _without_scaling(run: Run, half: list[TensorStat]) -> Finding | None:
     if (loss_factor(run) or 1.0) >= _SCALED_BY_HAND:
         return None
+    # Where gradients overflow, those that are left say nothing of a scale that is too small.
+    if any(stat.nan or stat.inf for stat in half):
+        return None
     first: dict[tuple[int, int], float] = {}
     for stat in half:
         first.setdefault((stat.subject, stat.position), stat.zero_share or 0.0)
