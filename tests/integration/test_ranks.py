@@ -43,7 +43,6 @@ def test_a_rank_that_fails_fails_the_run(tmp_path: Path) -> None:
 
 def test_all_ranks_of_msrun_are_recorded(tmp_path: Path) -> None:
     """Its scheduler runs the script too and is none of them."""
-    pytest.importorskip("mindspore")
     script = str(CASES / "tr_04" / "healthy_ms_reduced_by_hand.py")
     launch = ["msrun", "--worker_num=2", "--local_worker_num=2", f"--master_port={free_port()}", f"--log_dir={tmp_path}"]
     finished = recorded(*launch, "--join=True", script, cwd=tmp_path, runs=tmp_path / "runs")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import mindspore as ms
+import numpy as np
 import pytest
+from mindspore import nn
 
-ms = pytest.importorskip("mindspore")
-
-import numpy as np  # noqa: E402
-from mindspore import nn  # noqa: E402
-
-from trueline.integrations.mindspore import TruelineCallback  # noqa: E402
-from trueline.launch import record  # noqa: E402
-from trueline.store import Run  # noqa: E402
+from trueline.integrations.mindspore import TruelineCallback
+from trueline.launch import record
+from trueline.store import Run
 
 
 @pytest.fixture(autouse=True)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from integration.commands import TRUELINE, run
 
 from trueline.rerun import why_no_closer_look
 from trueline.store import CLOSER_FOLDER, Run
-
-pytest.importorskip("mindspore")
 
 # The gradients are clipped before they are unscaled: their order inside of the compiled step is not seen.
 SCRIPT = """

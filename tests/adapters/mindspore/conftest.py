@@ -1,4 +1,4 @@
-"""Record a function in this process, and read what was recorded of it. Skipped where MindSpore is not installed."""
+"""Record a function in this process, and read what was recorded of it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import mindspore as ms
 import pytest
 
-ms = pytest.importorskip("mindspore")
-
-from trueline.launch import record  # noqa: E402
-from trueline.store import Run  # noqa: E402
+from trueline.launch import record
+from trueline.store import Run
 
 Recorded = Callable[..., Run]
 

@@ -6,7 +6,7 @@ types, its scope (the path of cells, where the compiled thing is a cell) and the
     %2(skip) = call @135_..._LayerNorm_construct_353(%para231_x)
         : (<Tensor[Float32], (8, 16)>) -> (<Tensor[Float32], (8, 16)>)
         # Fullname with scope: (Default/blocks-SequentialCell/1-Block/135_..._353-op0)
-        # In file /home/me/train.py:15, 15~27/        skip = self.norm(x)/
+        # In file train.py:15, 15~27/        skip = self.norm(x)/
 """
 
 from __future__ import annotations

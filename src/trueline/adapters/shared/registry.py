@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from abc import ABC, abstractmethod
 from types import FrameType
 from typing import Any
 
@@ -16,7 +17,7 @@ from trueline.store import StoredTensor
 _KEPT_BYTES = 256 << 20
 
 
-class Registry(Watch):
+class Registry(Watch, ABC):
     """The trees of root modules that were called, with the rows that describe them. Each framework has one of its own, which
     tells how modules and tensors are read: `kinds` and `tensors` are the adapter's files of these names."""
 
@@ -141,13 +142,13 @@ class Registry(Watch):
         self._parameters[number] = weakref.ref(tensor)
         return number
 
+    @abstractmethod
     def init_location(self, tensor: Any) -> int | None:
         """The line that filled a tensor last, before it was registered."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gradient_of(self, tensor: Any) -> Any:
         """The gradient that a parameter has now; None for none."""
-        raise NotImplementedError
 
     def _keep(self, root: Any) -> None:
         size = self.kinds.size_of(root)

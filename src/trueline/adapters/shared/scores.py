@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -40,13 +41,9 @@ class _Waiting(NamedTuple):
     labels_version: int
 
 
-class ScoreWatch(Watch):
-    """Told of losses and of outputs in evaluation; keeps what it is worth within a share of the run's time.
-
-    Each framework tells how its tensors are read. Of tensors: `are_scores` and `are_targets` whether they are fit to be looked
-    at, `detached` the same values outside of any graph, `version_of` a count of changes in place, `scores_array` and
-    `labels_array` their values.
-    """
+class ScoreWatch(Watch, ABC):
+    """Told of losses and of outputs in evaluation; keeps what it is worth within a share of the run's time. Each framework tells
+    how its tensors are read."""
 
     def __init__(self, recorder: Recorder, batches: Any) -> None:
         super().__init__(recorder)
@@ -149,24 +146,30 @@ class ScoreWatch(Watch):
         """Judge what was put off."""
         self._judge_waiting()
 
+    @abstractmethod
     def are_scores(self, scores: Any) -> bool:
-        raise NotImplementedError
+        """Whether this is a tensor of numbers, one or several per sample."""
 
+    @abstractmethod
     def are_targets(self, target: Any, size: int, *, whole: bool) -> bool:
         """Whether this is one number per sample; a whole one, if so wanted."""
-        raise NotImplementedError
 
+    @abstractmethod
     def labels_tensor(self, labels: NDArray[Any]) -> Any:
-        raise NotImplementedError
+        """Labels that were stored, in the form in which they come with a loss."""
 
+    @abstractmethod
     def detached(self, tensor: Any) -> Any:
-        raise NotImplementedError
+        """The same values, outside of any graph."""
 
+    @abstractmethod
     def version_of(self, tensor: Any) -> int:
-        raise NotImplementedError
+        """How often a tensor was changed in place."""
 
+    @abstractmethod
     def scores_array(self, scores: Any) -> NDArray[Any] | None:
-        raise NotImplementedError
+        """Their values; None where they cannot be read here."""
 
+    @abstractmethod
     def labels_array(self, labels: Any) -> NDArray[Any] | None:
-        raise NotImplementedError
+        """Their values in one row; None where they cannot be read here."""
