@@ -20,6 +20,8 @@ _STEEP = frozenset(
     "sqrt rsqrt pow norm vector_norm acos asin atanh log log2 log10 log1p div truediv true_divide divide reciprocal cdist "
     "pairwise_distance std atan2 exp expm1 xlogy float_power normalize cosine_similarity prod".split()
 )
+# Operations whose result may be larger than all that went in: in float16 they end at 65504.
+GROWING = frozenset("mul sum matmul bmm mm linear conv1d conv2d conv3d pow square add einsum cumsum prod exp".split())
 _RARE = 0.05
 
 
@@ -107,7 +109,10 @@ def _in_forward(run: Run, step: Step) -> NonFinite:
     # Children finish before their parents, so the first output that is not finite belongs to the innermost module.
     for stat in _nonfinite_stats(run, "output", step.id):
         module = run.modules[stat.subject]
-        op = _between(run, step.id, module.id)
+        op = _between(run, step.id, module.id, suspects(run))
+        half = _half_overflow(run, stat)
+        if half is not None and (op is None or (half.seq < op.seq and not stat.nan)):
+            op = half
         if op is not None:
             return _at_operation(run, step.id, op)
         location = module.called.of_module(module.name) if module.called else None
@@ -129,8 +134,23 @@ def _at_operation(run: Run, step: int, op: Op) -> NonFinite:
     return NonFinite(step, "forward", name, plain(op.name), line_of(run, op))
 
 
-def _between(run: Run, step: int, module: int) -> Op | None:
-    """The first suspect between the last module whose output was still finite and the first whose output was not."""
+def _half_overflow(run: Run, stat: TensorStat) -> Op | None:
+    """The first operation in float16 that can have made this output infinite."""
+    behind = Trace(run).loss_ancestors
+    latest = max((op.step for op in run.ops if op.seq in behind), default=None)
+    growing = [
+        op
+        for op in run.ops
+        if op.step == latest
+        and op.seq in behind
+        and plain(op.name) in GROWING
+        and any(output.get("dtype") == "float16" for output in op.outputs)
+    ]
+    return _between(run, stat.step, stat.subject, growing)
+
+
+def _between(run: Run, step: int, module: int, found: list[Op]) -> Op | None:
+    """The first of these operations between the last module whose output was still finite and the first whose output was not."""
     finite = set()
     for stat in run.stats("output"):
         if stat.step == step:
@@ -140,12 +160,16 @@ def _between(run: Run, step: int, module: int) -> Op | None:
     last_of = {op.module: op.seq for op in run.ops}
     if module not in last_of:
         return None
-    found = suspects(run)
     start = max((op.seq for op in run.ops if op.module in finite and found and op.step == found[0].step), default=-1)
     return next((op for op in found if start < op.seq <= last_of[module]), None)
 
 
 def _in_backward(run: Run, step: Step) -> NonFinite:
+    # What overflowed float16 and did not reach the loss, behind a tanh for one, spoils the gradients.
+    for stat in _nonfinite_stats(run, "output", step.id)[:1]:
+        half = _half_overflow(run, stat)
+        if half is not None:
+            return _at_operation(run, step.id, half)
     # The backward pass goes from the last module to the first: where it went wrong is the one nearest to the loss.
     at_outputs = _nonfinite_stats(run, "output_grad", step.id)
     at_parameters = _nonfinite_stats(run, "gradient", step.id)

@@ -15,7 +15,8 @@ weights that were not finite before the step (the update before spoilt them), an
 module whose output is not finite, or the loss function. The operation is then looked for among the traced operations of the
 first steps: on the way to the loss, those that have no finite value somewhere (log, sqrt, exp, div, pow, norm, acos …),
 without those that are guarded by a small constant or a clamp; the first of them in the order of the forward pass is named.
-Where the loss is finite and the gradients are not, it is the operation nearest to the last module, in the order of the
+Where the loss is finite and the gradients are not, it is the first operation in float16 before an output that is infinite, else
+the operation nearest to the last module, in the order of the
 forward pass, whose gradient or updated weight is not finite, among those whose derivative can be infinite. Overflows that a
 gradient scaler guards (the step is left out) are how a scaler finds its scale and are not reported.
 
@@ -37,7 +38,7 @@ from __future__ import annotations
 
 import math
 
-from trueline.checks._nonfinite import fed_nonfinite, first_nonfinite, suspects
+from trueline.checks._nonfinite import GROWING, fed_nonfinite, first_nonfinite, suspects
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, NonFinite
 from trueline.store import Run
@@ -136,6 +137,11 @@ def _summary(run: Run, found: NonFinite) -> str:
                 f"the derivative of `{found.operation}` after {found.module or 'the model'} has no finite value."
             )
         return f"The gradients{where} became NaN or infinite at step {found.step} while the loss was finite."
+    if found.operation and _stayed_inside(run, found):
+        return (
+            f"`{found.operation}`{where} overflowed at step {found.step}: float16 ends at 65504. The loss was still finite, the "
+            "gradients were not."
+        )
     if found.operation:
         return (
             f"The loss became NaN or infinite at step {found.step}: `{found.operation}`{where} is not kept from {_danger(found)}."
@@ -149,9 +155,15 @@ def _danger(found: NonFinite) -> str:
         return "an argument of zero"
     if operation in ("div", "truediv", "true_divide", "divide", "reciprocal"):
         return "a denominator of zero"
-    if operation in ("exp", "expm1", "cosh", "sinh", "prod"):
+    if operation in GROWING or operation in ("expm1", "cosh", "sinh"):
         return "overflowing"
     return "values where it is not defined"
+
+
+def _stayed_inside(run: Run, found: NonFinite) -> bool:
+    """Whether an infinite value of the forward pass did not reach the loss."""
+    loss = next((step.loss for step in run.steps if step.id == found.step), None)
+    return found.phase == "forward" and loss is not None and math.isfinite(loss)
 
 
 def _was_fed(run: Run, found: NonFinite) -> bool:

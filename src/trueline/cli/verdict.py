@@ -96,17 +96,17 @@ def _checked(run: Run, reruns: Reruns | None) -> Diagnosis:
         findings = run_checks(run, about_to)
         if reruns is not None:
             record(reruns.closer)
-        return diagnose(run, _seen_closer(run, findings))
+        return _diagnosed(run, findings)
 
 
-def _seen_closer(run: Run, findings: list[Finding]) -> list[Finding]:
-    """The findings, better founded where the run was recorded a second time in a mode that shows more."""
+def _diagnosed(run: Run, findings: list[Finding]) -> Diagnosis:
+    """The diagnosis, better founded where the run was recorded a second time in a mode that shows more."""
     try:
         closer = Run(run.directory / CLOSER_FOLDER)
     except RunNotFound:
-        return findings
+        return diagnose(run, findings)
     try:
-        return look_again(run, closer, findings)
+        return diagnose(run, look_again(run, closer, findings), closer)
     finally:
         closer.close()
 

@@ -10,11 +10,12 @@ from trueline.model import Conclusion, Diagnosis, Finding, NonFinite, Verdict
 from trueline.store import Run
 
 
-def diagnose(run: Run, findings: list[Finding]) -> Diagnosis:
-    """Rank the findings into one cause. Without one, say `no_problem` only if there was something to find it in."""
+def diagnose(run: Run, findings: list[Finding], closer: Run | None = None) -> Diagnosis:
+    """Rank the findings into one cause. Without one, say `no_problem` only if there was something to find it in. `closer`: a
+    recording of the same script that shows more."""
     marked = mark_consequences(findings)
     cause = cause_of(marked)
-    nonfinite = first_nonfinite(run)
+    nonfinite = _first_nonfinite(run, closer)
     if cause is not None:
         verdict = Verdict("problem_found", cause.id, headline_of(cause))
     elif (reason := why_inconclusive(run, marked, nonfinite)) is not None:
@@ -22,6 +23,15 @@ def diagnose(run: Run, findings: list[Finding]) -> Diagnosis:
     else:
         verdict = Verdict("no_problem", None, _all_well(run, marked))
     return Diagnosis(run.info.name, verdict, marked, nonfinite=nonfinite)
+
+
+def _first_nonfinite(run: Run, closer: Run | None) -> NonFinite | None:
+    """As the run tells of it; as the closer look does, where that one knows the operation."""
+    found = first_nonfinite(run)
+    if found is None or found.operation is not None or closer is None:
+        return found
+    seen = first_nonfinite(closer)
+    return seen if seen is not None and seen.operation is not None else found
 
 
 def diagnose_nothing(run_name: str, reason: str) -> Diagnosis:
@@ -62,7 +72,7 @@ def why_inconclusive(run: Run, findings: list[Finding], nonfinite: NonFinite | N
 
 def sentence_of(nonfinite: NonFinite) -> str:
     """The first NaN or infinite value, in words."""
-    what = {"forward": "The loss", "backward": "A gradient", "update": "A weight"}[nonfinite.phase]
+    what = {"forward": "A value", "backward": "A gradient", "update": "A weight"}[nonfinite.phase]
     place = f" in {nonfinite.module}" if nonfinite.module else f" in {nonfinite.operation}" if nonfinite.operation else ""
     where = f" ({nonfinite.location})" if nonfinite.location else ""
     pass_name = "update" if nonfinite.phase == "update" else f"{nonfinite.phase} pass"
