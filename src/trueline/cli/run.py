@@ -6,11 +6,13 @@ import sys
 
 import click
 
+from trueline.compare.start import alignment_to
 from trueline.errors import TruelineError
 from trueline.launch import Program, Recording, load_module, load_script, run_program
 from trueline.launch.place import is_scheduler
 from trueline.launch.ranks import NoRecording, RanksRecording, launcher_of
 from trueline.launch.recording import DEFAULT_BUDGET
+from trueline.record.alignment import ALIGNED_STEPS
 
 
 class Launch:
@@ -84,6 +86,10 @@ def _steps(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 @click.option(
     "--graph-tensors", is_flag=True, help="MindSpore: stay in graph mode, and record what the cells of compiled graphs give."
 )
+@click.option("--as-reference", is_flag=True, help="Keep weights and batches, so that other runs can be aligned to this one; no dropout.")
+@click.option("--align-to", metavar="RUN", help="Start from the weights and take the batches of this run; no dropout.")
+@click.option("--map", "map_file", metavar="FILE", help="With --align-to: JSON with my parameters and the reference's counterparts.")
+@click.option("--perturb", is_flag=True, help="Start one unit in the last place beside, to see how far noise is carried.")
 @click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
@@ -95,6 +101,10 @@ def command(
     seconds: float | None,
     pynative: bool,
     graph_tensors: bool,
+    as_reference: bool,
+    align_to: str | None,
+    map_file: str | None,
+    perturb: bool,
     as_module: bool,
     script: str,
     args: tuple[str, ...],
@@ -130,6 +140,10 @@ def command(
         sys.exit(1)
     except OSError as problem:
         raise TruelineError(f"{script} cannot be read ({problem.strerror}). Give a readable Python script.") from problem
+    alignment = None
+    if as_reference or align_to is not None:
+        alignment = alignment_to(align_to, map_file, perturbed=perturb)
+        tensors |= ALIGNED_STEPS
     if is_scheduler():
         return Launch(program, NoRecording())
     return Launch(
@@ -145,5 +159,6 @@ def command(
             last_second=seconds,
             eager=pynative,
             graph_tensors=graph_tensors,
+            alignment=alignment,
         ),
     )

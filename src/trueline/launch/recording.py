@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from trueline.launch.place import place_of_this_process
 from trueline.launch.spawned import watch_spawn
 from trueline.model import RunInfo
 from trueline.record import Recorder
+from trueline.record.alignment import Alignment
 from trueline.record.patches import Patches
 from trueline.record.process import ProcessWatch
 from trueline.store import FORMAT, SCRATCH_FOLDER, Writer, create_run_directory, write_info, write_tensors
@@ -42,7 +43,8 @@ class Recording:
     records itself into the run of the process that started it, which describes the run then.
 
     `last_step` ends the process, quietly and at once, when that many steps are complete, `last_second` with the first that is
-    complete after this time. `eager`, `graph_tensors`: see Recorder.
+    complete after this time. `eager`, `graph_tensors`, `alignment` (made for the run's directory): see
+    Recorder.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Recording:
         directory: Path | None = None,
         eager: bool = False,
         graph_tensors: bool = False,
+        alignment: Callable[[Path], Alignment] | None = None,
     ) -> None:
         place = place_of_this_process()
         self.rank = rank if rank is not None else place.rank if place is not None else 0
@@ -80,6 +83,7 @@ class Recording:
             eager=eager,
             graph_tensors=graph_tensors,
             scratch=self.directory / f"{SCRATCH_FOLDER}{self.rank}",
+            alignment=None if alignment is None else alignment(self.directory),
         )
         if last_step is not None or last_second is not None:
             self._end_after(math.inf if last_step is None else last_step, math.inf if last_second is None else last_second)

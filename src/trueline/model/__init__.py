@@ -1,5 +1,6 @@
 """The nouns of Trueline. Nothing in here reads, writes or imports a framework."""
 
+from trueline.model.comparison import Comparison, Divergence
 from trueline.model.finding import Conclusion, Diagnosis, Evidence, Finding, NonFinite, Verdict
 from trueline.model.location import Location
 from trueline.model.run import (
@@ -25,8 +26,10 @@ from trueline.model.run import (
 
 __all__ = [
     "Batch",
+    "Comparison",
     "Conclusion",
     "Diagnosis",
+    "Divergence",
     "Event",
     "Evidence",
     "FieldStat",

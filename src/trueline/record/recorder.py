@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from trueline.record.alignment import Alignment
 from trueline.record.callsite import CallSites
 from trueline.record.sampling import TRACED_STEPS, Sampling
 from trueline.store import StoredTensor, Writer
@@ -59,15 +60,18 @@ class Recorder:
         eager: bool = False,
         graph_tensors: bool = False,
         scratch: Path | None = None,
+        alignment: Alignment | None = None,
     ) -> None:
         """`eager`: the script is to run operation by operation where it asks to be compiled, as far as the framework allows.
         `graph_tensors`: what is compiled is to show its tensors, at the price of other graphs than the script's.
-        `scratch`: a folder that an adapter may have files written to, and removes; None for nowhere."""
+        `scratch`: a folder that an adapter may have files written to, and removes; None for nowhere.
+        `alignment`: what makes this run comparable with another; None for a run that is recorded as it is."""
         self.call_sites = CallSites(cwd)
         self.sampling = Sampling(budget)
         self.eager = eager
         self.graph_tensors = graph_tensors
         self.scratch = scratch
+        self.alignment = alignment
         self.active = False
         self.failure: str | None = None
         self.step = 0
@@ -269,6 +273,9 @@ class Recorder:
                     self.row("step", _with_numbers(row))
             except Exception as problem:  # noqa: BLE001 - a device that failed the script cannot be read any more
                 self.failure = f"{type(problem).__name__}: {problem}"
+            if self.alignment is not None:
+                self.alignment.close()
+                self.row("meta", ("alignment", to_json(self.alignment.summary())))
             self.row("meta", ("ended", "true"))
             self.commit()
         self.active = False

@@ -20,7 +20,7 @@ from trueline.adapters.mindspore.pipelines import described, operations_of, sour
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.samples import row_of
 from trueline.adapters.mindspore.tensors import array_of, dtype_name
-from trueline.adapters.shared.batches import SEQ, SIZE, STEP, TARGET_KIND, TARGETS, CurrentBatch, target_field, targets_of
+from trueline.adapters.shared.batches import LOADER, SEQ, SIZE, STEP, TARGET_KIND, TARGETS, CurrentBatch, target_field, targets_of
 from trueline.adapters.shared.fields import FieldLook
 from trueline.adapters.shared.samples import SampleKeeper
 from trueline.record import Recorder, to_json
@@ -65,6 +65,7 @@ class BatchWatch(CurrentBatch):
         self.samples = SampleKeeper(recorder, row_of)
         # Whether the last root call was made outside of gradient functions or on a model in eval mode.
         self.evaluating = False
+        self._aligns = False
         self.traced_tensors: list[tuple[int, Tensor]] = []
 
     def install(self, patches: Patches) -> None:
@@ -131,7 +132,10 @@ class BatchWatch(CurrentBatch):
             except StopIteration:
                 watch._epoch_ended(iterator)
                 raise
-            watch._batch_fetched(iterator, batch, perf_counter() - started)
+            wait = perf_counter() - started
+            if watch.recorder.alignment is not None:
+                batch = watch._align_batch(iterator, batch) or batch
+            watch._batch_fetched(iterator, batch, wait)
             return batch
 
         return __next__
@@ -140,6 +144,46 @@ class BatchWatch(CurrentBatch):
         source = self._sources.get(iterator)
         if source is not None:
             source.position = 0
+
+    @guarded
+    def _align_batch(self, iterator: Any, batch: Any) -> Any:
+        """The batch with the tensors of the run that this one is aligned to; None where they stay."""
+        source = self._sources.get(iterator)
+        self._aligns = source is not None and self._trains_with(source.loader)
+        if not self._aligns:
+            return None
+        fields = _fields_of(batch)
+        replaced = self._fetched_from_reference([value for _, value in fields])
+        by_field = {name: value for (name, _), value in zip(fields, replaced or [], strict=False)}
+        if not by_field:
+            return None
+        if isinstance(batch, Mapping):
+            return {name: by_field.get(str(name), value) for name, value in batch.items()}
+        return [by_field.get(str(place), value) for place, value in enumerate(batch)]
+
+    def _fetched_from_reference(self, tensors: list[Any]) -> list[Any] | None:
+        replaced = self.recorder.alignment.fetched([array_of(tensor) for tensor in tensors])
+        if replaced is None:
+            return None
+        return [_like(tensor, values) for tensor, values in zip(tensors, replaced, strict=True)]
+
+    @guarded
+    def aligned_inputs(self, inputs: list[Tensor]) -> dict[int, Tensor] | None:
+        """What takes the place of tensors that no iterator gave, by their identity."""
+        sized = [tensor for tensor in inputs if len(tensor.shape) > 0]
+        if not sized or self._fetched_row(sized) is not None:
+            return None
+        replaced = self._fetched_from_reference(sized)
+        return None if replaced is None else {id(old): new for old, new in zip(sized, replaced, strict=True)}
+
+    @guarded
+    def aligned_target(self, target: Any) -> Tensor | None:
+        """And of the targets that belong to them."""
+        row = self._current
+        if row is None or row[LOADER] is not None or not isinstance(target, Tensor) or not target.shape:
+            return None
+        values = self.recorder.alignment.target(array_of(target))
+        return None if values is None else _like(target, values)
 
     @guarded
     def _batch_fetched(self, iterator: Any, batch: Any, wait: float) -> None:
@@ -156,6 +200,8 @@ class BatchWatch(CurrentBatch):
         if row is not None:
             tensors = [tensor for _, tensor in fields if isinstance(tensor, Tensor)]
             self._fetched.append(row)
+            if self._aligns:
+                self._aligned = (row[SEQ], number)
             self._remember(row, tensors if row[TARGETS] is None else tensors[:-1] or tensors)
             self.traced_tensors = [(row[SEQ], tensor) for tensor in tensors] if self.recorder.traced else []
             self._direct = None
@@ -245,6 +291,10 @@ def _fields_of(batch: Any) -> list[tuple[str, Any]]:
     """The tensors or arrays of a batch with the columns or positions under which the script finds them."""
     items: Any = batch.items() if isinstance(batch, Mapping) else enumerate(batch)
     return [(str(name), value) for name, value in items if isinstance(value, Tensor | np.ndarray) and _has_numbers(value)]
+
+
+def _like(old: Any, values: NDArray[Any]) -> Any:
+    return Tensor(values, old.dtype) if isinstance(old, Tensor) else values
 
 
 def _has_numbers(value: Tensor | NDArray[Any]) -> bool:

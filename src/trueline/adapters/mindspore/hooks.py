@@ -162,6 +162,8 @@ class ModuleWatch(SharedModuleWatch):
         def watched(input: Any, p: float = 0.5, training: bool = True, *args: Any, **kwargs: Any) -> Any:  # noqa: A002, FBT001, FBT002
             if training and p > 0 and self._inside and not self._root_training:
                 self._dropout_forced()
+            if self.recorder.alignment is not None:
+                return original(input, p, False, *args, **kwargs)  # noqa: FBT003 - MindSpore's own signature
             return original(input, p, training, *args, **kwargs)
 
         return watched
@@ -182,6 +184,8 @@ class ModuleWatch(SharedModuleWatch):
     # Root calls
 
     def _root_call(self, cell: nn.Cell, args: Any, kwargs: Any) -> Any:
+        if self.recorder.alignment is not None and self._backward.depth:
+            args, kwargs = self._aligned(args, kwargs)
         row = self._root_row(cell, args, kwargs, grad=self._backward.depth > 0)
         if row is None:
             return self._call(cell, *args, **kwargs)
@@ -195,6 +199,13 @@ class ModuleWatch(SharedModuleWatch):
             self._leave_root(cell, row, output)
         return output
 
+    def _aligned(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """The arguments with the batch of the run that this one is aligned to."""
+        new = self._batches.aligned_inputs(tensors_in((args, kwargs)))
+        if not new:
+            return args, kwargs
+        return tuple(new.get(id(each), each) for each in args), {name: new.get(id(each), each) for name, each in kwargs.items()}
+
     @guarded
     def _root_row(self, cell: nn.Cell, args: Any, kwargs: Any, *, grad: bool, seen: bool = True) -> list[Any] | None:
         """Record a root call. `seen`: whether what happens inside of it can be watched."""
@@ -207,6 +218,8 @@ class ModuleWatch(SharedModuleWatch):
             self._registry.refresh(number)
         inputs = tensors_in((args, kwargs) if kwargs else args)
         batch = self._batches.batch_of(inputs, number)
+        if recorder.alignment is not None:
+            self._batches.went_in(batch, training=grad)
         dropouts, norms = self._mode_sensitive_parts(cell)
         training = self._root_training = bool(cell.training)
         row: list[Any] = [
@@ -264,6 +277,8 @@ class ModuleWatch(SharedModuleWatch):
 
     def _inner_call(self, cell: nn.Cell, args: Any, kwargs: Any) -> Any:
         number = self._enter_inner(cell)
+        if self.recorder.alignment is not None and number is not None:
+            self._keep_inputs(number, (args, kwargs))
         if number is None:
             return self._call(cell, *args, **kwargs)
         try:
@@ -285,6 +300,12 @@ class ModuleWatch(SharedModuleWatch):
             self._registry.mark_called(number)
             self._trace.enter_module(number)
         return number
+
+    @guarded
+    def _keep_inputs(self, number: int, given: Any) -> None:
+        call = self._calls.get(number, 0)
+        if self.recorder.keeps_tensors and call < _MOST_CALLS_PER_STEP:
+            self._registry.keep_inputs(number, call, tensors_in(given, most=4))
 
     @guarded
     def _leave_inner(self, number: int, output: Any) -> None:

@@ -113,6 +113,17 @@ def drops_units(cell: nn.Cell) -> bool:
     return kind in {"recurrent", "attention"} and _is_number(share) and share > 0
 
 
+def drop_nothing(cell: nn.Cell) -> None:
+    """Switch off what a cell drops at random."""
+    if not drops_units(cell):
+        return
+    if kind_of(cell) == "dropout":
+        cell.p = 0.0
+        cell.keep_prob = 1.0
+    else:
+        cell.dropout = 0.0
+
+
 def uses_batch_statistics(cell: nn.Cell) -> bool:
     """Whether a cell normalises with the batch's own statistics in training mode only."""
     return kind_of(cell) == "batch_norm" and getattr(cell, "use_batch_statistics", None) is None

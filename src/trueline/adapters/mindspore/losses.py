@@ -77,6 +77,8 @@ class LossWatch(Watch):
     def cell_called(self, cell: nn.Cell, original: Any, args: Any, kwargs: Any) -> Any:
         if self._inside:
             return original(cell, *args, **kwargs)
+        if self.recorder.alignment is not None:
+            args, kwargs = self._aligned(args, kwargs)
         value = self._alone(original, (cell, *args), kwargs)
         arguments = dict(enumerate(args)) | kwargs
         given, target = [*arguments.values(), None, None][:2]
@@ -92,6 +94,8 @@ class LossWatch(Watch):
         def watched(*args: Any, **kwargs: Any) -> Any:
             if self._inside or not self.recorder.active:
                 return original(*args, **kwargs)
+            if self.recorder.alignment is not None:
+                args, kwargs = self._aligned(args, kwargs)
             value = self._alone(original, args, kwargs)
             given = args[0] if args else next((kwargs[name] for name in _INPUTS if name in kwargs), None)
             target = args[1] if len(args) > 1 else next((kwargs[name] for name in _TARGETS if name in kwargs), None)
@@ -99,6 +103,17 @@ class LossWatch(Watch):
             return value
 
         return watched
+
+    def _aligned(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """The arguments with the targets of the run that this one is aligned to."""
+        if self._batches.evaluating:
+            return args, kwargs
+        if len(args) > 1:
+            new = self._batches.aligned_target(args[1])
+            return (args if new is None else (args[0], new, *args[2:])), kwargs
+        name = next((name for name in _TARGETS if name in kwargs), None)
+        new = None if name is None else self._batches.aligned_target(kwargs[name])
+        return args, (kwargs if new is None else {**kwargs, str(name): new})
 
     def _alone(self, original: Any, args: Any, kwargs: Any) -> Any:
         """Call it as one operation: what it is made of is not the script's."""

@@ -86,6 +86,11 @@ def stored(tensor: Tensor) -> StoredTensor:
     return StoredTensor(str(values.dtype), tuple(values.shape), values.reshape(-1).view(np.uint8))
 
 
+def fill(parameter: ms.Parameter, values: NDArray[Any]) -> None:
+    """Put other content into a parameter."""
+    parameter.set_data(Tensor(np.array(values), parameter.dtype))
+
+
 def row_spread(tensor: Tensor) -> float | None:
     """The largest difference between rows (first axis) within any column: 0 when all rows are equal."""
     return array_row_spread(_floats(tensor))

@@ -18,8 +18,8 @@ from trueline.adapters.pytorch.fields import is_readable_float, nonfinite, reada
 from trueline.adapters.pytorch.known_samples import KnownSamples, known_samples_of
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.samples import row_of
-from trueline.adapters.pytorch.tensors import dtype_name, is_plain
-from trueline.adapters.shared.batches import SEQ, SIZE, STEP, TARGET_KIND, TARGETS, CurrentBatch, target_field, targets_of
+from trueline.adapters.pytorch.tensors import array_of, dtype_name, is_plain, replace
+from trueline.adapters.shared.batches import LOADER, SEQ, SIZE, STEP, TARGET_KIND, TARGETS, CurrentBatch, target_field, targets_of
 from trueline.adapters.shared.fields import FieldLook
 from trueline.adapters.shared.samples import SampleKeeper
 from trueline.record import Recorder, to_json
@@ -132,7 +132,7 @@ class BatchWatch(CurrentBatch):
             number = self._loader_ids[loader] = self._loaders
             settings = {**_loader_settings(loader), "dataset_object": self._dataset_number(loader.dataset)}
             self.recorder.row("loader", _loader_row(number, loader, self._built.get(loader), settings))
-            self._known[number] = known_samples_of(loader, iterator)
+            self._known[number] = known_samples_of(loader, iterator) if self.recorder.alignment is None else None
         self._epochs[number] = self._epochs.get(number, -1) + 1
         self._sources[iterator] = [number, self._epochs[number], 0, None]
 
@@ -187,13 +187,40 @@ class BatchWatch(CurrentBatch):
         number, epoch, position, index = source
         source[2] += 1
         fields = _fields_of(batch)
+        aligned = self.recorder.alignment is not None and torch.is_grad_enabled() and self._trains_with(number)
+        if aligned:
+            self._align([tensor for _, tensor in fields])
         row = self._row(number, epoch, position, wait, fields, batch, index)
         if row is not None:
+            if aligned:
+                self._aligned = (row[SEQ], number)
             tensors = [tensor for _, tensor in fields if is_plain(tensor)]
             self._fetched.append(row)
             self._remember(row, tensors if row[TARGETS] is None else tensors[:-1] or tensors)
             self.traced_tensors = [(row[SEQ], tensor) for tensor in tensors] if self.recorder.traced else []
             self._direct = None
+
+    def _align(self, tensors: list[Tensor]) -> None:
+        """Let the tensors of a batch hold those of the run that this one is aligned to."""
+        readable_tensors = [tensor for tensor in tensors if is_plain(tensor)]
+        replaced = self.recorder.alignment.fetched([array_of(tensor) for tensor in readable_tensors])
+        for tensor, values in zip(readable_tensors, replaced or [], strict=False):
+            replace(tensor, values)
+
+    def align_direct(self, inputs: list[Tensor]) -> None:
+        """The same for tensors that no loader gave."""
+        sized = [tensor for tensor in inputs if tensor.dim() > 0 and is_plain(tensor) and not tensor.requires_grad]
+        if sized and self._fetched_row(sized) is None:
+            self._align(sized)
+
+    def align_target(self, target: Any) -> None:
+        """And for the targets that belong to them."""
+        row = self._current
+        if row is None or row[LOADER] is not None or not isinstance(target, Tensor) or not is_plain(target) or target.dim() == 0:
+            return
+        values = self.recorder.alignment.target(array_of(target))
+        if values is not None:
+            replace(target, values)
 
     def _remember(self, row: list[Any], tensors: list[Tensor]) -> None:
         for tensor in tensors:

@@ -93,10 +93,22 @@ class ModuleWatch(SharedModuleWatch):
         for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"):
             patches.replace(F, name, self._watched_dropout(getattr(F, name)))
 
+        patches.replace(F, "scaled_dot_product_attention", self._watched_attention(F.scaled_dot_product_attention))
+
+    def _watched_attention(self, original: Any) -> Any:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            if self.recorder.alignment is not None:
+                args, kwargs = args[:4] + (0.0,) * len(args[4:5]) + args[5:], {**kwargs, **dict.fromkeys({"dropout_p"} & {*kwargs}, 0.0)}
+            return original(*args, **kwargs)
+
+        return watched
+
     def _watched_dropout(self, original: Any) -> Any:
         def watched(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:  # noqa: A002, FBT001, FBT002
             if torch.compiler.is_compiling():
                 return original(input, p, training, inplace)
+            if self.recorder.alignment is not None:
+                return original(input, p, False, inplace)  # noqa: FBT003 - torch's own signature
             forced = training and p > 0 and self._inside and not self._root_training
             if not forced or self._inside_dropout or under_transform():
                 return original(input, p, training, inplace)
@@ -149,7 +161,12 @@ class ModuleWatch(SharedModuleWatch):
         inputs = tensors_in((args, kwargs) if kwargs else args)
         is_loss = isinstance(module, _Loss)
         fed_by = self._source_of(inputs)
+        aligned = recorder.alignment is not None and not is_loss
+        if aligned and grad:
+            self._batches.align_direct(inputs)
         batch = None if is_loss else self._batches.batch_of(inputs, number)
+        if aligned:
+            self._batches.went_in(batch, training=grad)
         dropouts, norms = self._mode_sensitive_parts(module)
         self._root_training = module.training
         row: list[Any] = [
@@ -210,6 +227,8 @@ class ModuleWatch(SharedModuleWatch):
 
     def _inner_call(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
         number = self._enter_inner(module)
+        if self.recorder.alignment is not None and number is not None:
+            self._keep_inputs(number, (args, kwargs))
         if number is None:
             return self._call(module, *args, **kwargs)
         try:
@@ -228,6 +247,13 @@ class ModuleWatch(SharedModuleWatch):
             self._registry.mark_called(number)
             self._trace.enter_module(number)
         return number
+
+    @guarded
+    def _keep_inputs(self, number: int, given: Any) -> None:
+        call = self._calls.get(number, 0)
+        if self.recorder.keeps_tensors and call < _MOST_CALLS_PER_STEP:
+            with torch._C.DisableTorchFunction(), torch.no_grad():
+                self._registry.keep_inputs(number, call, tensors_in(given, most=4))
 
     @guarded
     def _leave_inner(self, number: int, output: Any) -> None:

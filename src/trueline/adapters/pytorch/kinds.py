@@ -74,6 +74,12 @@ def drops_units(module: nn.Module) -> bool:
     return isinstance(module, nn.MultiheadAttention) and module.dropout > 0
 
 
+def drop_nothing(module: nn.Module) -> None:
+    """Switch off what a module drops by itself; dropout modules go through the functions that are watched."""
+    if isinstance(module, nn.RNNBase | nn.MultiheadAttention):
+        module.dropout = 0.0
+
+
 def uses_batch_statistics(module: nn.Module) -> bool:
     """Whether a module normalises with the batch's own statistics in training mode only."""
     return isinstance(module, _BatchNorm) and not isinstance(module, _InstanceNorm) and module.track_running_stats

@@ -55,6 +55,8 @@ class LossWatch(Watch):
         def watched(*args: Any, **kwargs: Any) -> Any:
             if under_transform() or self._inside or not self.recorder.active:
                 return original(*args, **kwargs)
+            if self.recorder.alignment is not None and torch.is_grad_enabled():
+                self._align(args[1] if len(args) > 1 else kwargs.get("target"))
             self._inside = True
             try:
                 value = original(*args, **kwargs)
@@ -71,6 +73,10 @@ class LossWatch(Watch):
             return value
 
         return watched
+
+    @guarded
+    def _align(self, target: Any) -> None:
+        self._batches.align_target(target)
 
     @guarded
     def _evaluated(self, value: Any) -> None:

@@ -165,6 +165,24 @@ def stored(tensor: Tensor) -> StoredTensor:
     return StoredTensor(dtype_name(tensor), tuple(tensor.shape), values.reshape(-1).view(torch.uint8).numpy())
 
 
+def array_of(tensor: Tensor) -> NDArray[Any]:
+    """A copy of the values; bfloat16, which numpy lacks, as float32."""
+    values = tensor.detach().cpu()
+    array: NDArray[Any] = (values.float() if values.dtype is torch.bfloat16 else values.clone()).numpy()
+    return array
+
+
+@torch.no_grad()
+def fill(tensor: Tensor, values: NDArray[Any]) -> None:
+    """Put other content into a tensor."""
+    tensor.copy_(torch.from_numpy(np.array(values)))
+
+
+def replace(tensor: Tensor, values: NDArray[Any]) -> None:
+    """Let a tensor hold other values, of another size maybe; those that share its memory keep theirs."""
+    tensor.data = torch.from_numpy(np.array(values)).to(tensor.device, tensor.dtype)
+
+
 def row_spread(tensor: Tensor) -> float | None:
     """The largest difference between rows (first axis) within any column: 0 when all rows are equal."""
     array = _small_array(tensor)

@@ -12,7 +12,7 @@ from trueline.adapters.base import Watch
 from trueline.record import Recorder
 
 # Positions in the rows of the table `batch`.
-SEQ, STEP, SIZE, TARGETS, TARGET_KIND = 0, 1, 6, 8, 9
+SEQ, STEP, LOADER, SIZE, TARGETS, TARGET_KIND = 0, 1, 2, 6, 8, 9
 TARGET_NAMES = {"label", "labels", "label_ids", "target", "targets", "y"}
 
 
@@ -30,6 +30,30 @@ class CurrentBatch(Watch):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
         self._current: list[Any] | None = None
+
+        # Loaders whose batches were seen to go into a model that trains, and into one that is evaluated.
+        self._training_loaders: set[int] = set()
+        self._evaluation_loaders: set[int] = set()
+        self._aligned: tuple[int, int | None] | None = None
+
+    def _trains_with(self, loader: int) -> bool:
+        """Whether a loader is the one that the training is fed from; the first one is, until it is seen otherwise."""
+        if loader in self._training_loaders:
+            return True
+        return loader not in self._evaluation_loaders and not self._training_loaders
+
+    def went_in(self, batch: int | None, *, training: bool) -> None:
+        """A batch has been fed to a model. Matters only for runs that are aligned to others."""
+        if self._aligned is None or self._aligned[0] != batch:
+            return
+        loader = self._aligned[1]
+        if training:
+            self._training_loaders.add(-1 if loader is None else loader)
+        elif loader is not None and loader not in self._training_loaders:
+            self._evaluation_loaders.add(loader)
+            if self.recorder.alignment is not None:
+                self.recorder.alignment.took_back()
+        self._aligned = None
 
     @property
     def current(self) -> Current | None:

@@ -8,10 +8,16 @@ from abc import ABC, abstractmethod
 from types import FrameType
 from typing import Any
 
+import msgspec
+
 from trueline.adapters.base import Watch
+from trueline.model import Module, Parameter
 from trueline.record import Recorder, to_json
+from trueline.record.alignment import INITIAL, Alignment
 from trueline.record.identity import ByIdentity
 from trueline.store import StoredTensor
+
+from_json = msgspec.json.decode
 
 # Trees below this size are kept until the script ends, so that their final state can be recorded.
 _KEPT_BYTES = 256 << 20
@@ -111,6 +117,8 @@ class Registry(Watch, ABC):
         if new:
             for callback in self.on_new_parameters:
                 callback()
+            if self.recorder.alignment is not None and self.recorder.step == 0:
+                self._align(self.recorder.alignment, root_id, new)
             self.snapshot(-1 if self.recorder.step == 0 else self.recorder.step, only=new)
 
     def _register_module(self, root_id: int, name: str, path: str, module: Any) -> int:
@@ -141,6 +149,40 @@ class Registry(Watch, ABC):
         self.parameter_ids[tensor] = number
         self._parameters[number] = weakref.ref(tensor)
         return number
+
+    def _align(self, alignment: Alignment, root_id: int, new: list[int]) -> None:
+        """Give the new parameters of a tree the content that they are to start from, and keep it."""
+        rows = [row for row in self._module_rows.values() if row[1] == root_id]
+        root = rows[0][3]
+        modules = [
+            Module(row[0], row[1], row[2], row[2], row[4], row[5], row[6], None, None, from_json(row[9])) for row in rows
+        ]
+        held = [self._parameter_rows[number] for number in new]
+        parameters = [
+            Parameter(
+                row[0], row[1], row[2], row[3], row[3], tuple(from_json(row[4])), row[5], bool(row[6]), bool(row[7]), row[8],
+                None, None,
+            )
+            for row in held
+        ]  # fmt: skip
+        content = alignment.weights(root, modules, parameters)
+        for number in new:
+            tensor = self._parameters[number]()
+            if tensor is None or not self.tensors.is_plain(tensor):
+                continue
+            if number in content or alignment.perturbs:
+                values = content[number] if number in content else self.tensors.array_of(tensor)
+                self.tensors.fill(tensor, values if self._parameter_rows[number][7] else alignment.nudged(values))
+            self.recorder.keep_tensor(f"{INITIAL}/{self._path_of('parameter', number)}/0", self.tensors.stored(tensor))
+        for _, module in self.kinds.modules_of(self._roots[root_id][0]()):
+            self.kinds.drop_nothing(module)
+
+    def keep_inputs(self, number: int, call: int, tensors: list[Any]) -> None:
+        """Keep what went into a module, at a step whose tensors are wanted whole."""
+        for place, tensor in enumerate(tensors):
+            if self.tensors.is_plain(tensor):
+                name = f"input/{self._path_of('input', number)}/{call * 4 + place}"
+                self.recorder.keep_tensor(name, self.tensors.stored(tensor))
 
     @abstractmethod
     def init_location(self, tensor: Any) -> int | None:

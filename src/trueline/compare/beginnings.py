@@ -1,0 +1,228 @@
+"""What two scripts begin with: initial weights and data. Aligned runs hide these, so they are told from the runs as they are."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from trueline.compare.difference import Difference
+from trueline.compare.pairing import Pair
+from trueline.model import Batch, FieldStat, Loader, TensorStat
+from trueline.store import Run
+
+# Parameters with fewer values say too little of a distribution.
+_FEWEST_VALUES = 48
+# How far spreads may be apart: in standard errors, and as a ratio that hardly matters.
+_ERRORS = 6.0
+_MILD_RATIO = 1.15
+# The largest of values that are drawn evenly lies 1.73 deviations from the middle, of normal ones further out.
+_UNIFORM_PEAK, _NORMAL_PEAK = 1.85, 2.3
+_FIRST_BATCHES = 8
+# Words in a script that say that its framework draws the order of the samples.
+_DRAWN_BY_FRAMEWORK = re.compile(r"randperm|shuffle\s*=\s*True|RandomSampler|\.shuffle\(|random_split")
+
+
+def initial_differences(mine: Run, reference: Run, pairs: list[Pair]) -> list[Difference]:
+    """Layers whose initial weights come from another distribution."""
+    own, expected = _initial(mine), _initial(reference)
+    found = []
+    for pair in pairs:
+        for role, parameter in pair.mine.parameters.items():
+            other = pair.reference.parameters.get(role)
+            if other is None or parameter.buffer or parameter.id not in own or other.id not in expected:
+                continue
+            a, b = own[parameter.id], expected[other.id]
+            words = _other_distribution(a, b, math.prod(parameter.shape))
+            if words is not None and parameter.loaded is None:
+                module = pair.mine.module
+                found.append(
+                    Difference(
+                        "init", role, a.std, b.std, "init", "wi.01",
+                        f"The initial {role} of {module.name or module.type} has another distribution: {words}.",
+                        f"Initialise {module.name or module.type} as the reference does "
+                        f"(std {_number(b.std)}, from {_number(b.min)} to {_number(b.max)}).",
+                        module.name, pair.reference.module.name, parameter.initialised or module.built, -1, hidden=True,
+                    )
+                )  # fmt: skip
+    # A weight tells more than the bias beside it, and a larger one more than a smaller.
+    return sorted(found, key=lambda each: each.setting != "weight")
+
+
+def _initial(run: Run) -> dict[int, TensorStat]:
+    return {stat.subject: stat for stat in run.stats("parameter") if stat.step == -1}
+
+
+def _other_distribution(mine: TensorStat, reference: TensorStat, count: int) -> str | None:
+    if count < _FEWEST_VALUES or None in (mine.std, reference.std, mine.mean, reference.mean):
+        return None
+    a, b = float(mine.std or 0.0), float(reference.std or 0.0)
+    if min(a, b) <= 1e-3 * max(a, b):
+        if max(a, b) == 0.0:
+            return None if mine.mean == reference.mean else f"all {_number(mine.mean)}, in the reference {_number(reference.mean)}"
+        return f"std {_number(a)}, in the reference {_number(b)}"
+    error = math.sqrt(1.0 / count)
+    if abs(math.log(a / b)) > max(math.log(_MILD_RATIO), _ERRORS * error):
+        return f"std {_number(a)}, in the reference {_number(b)}"
+    if abs(float(mine.mean or 0.0) - float(reference.mean or 0.0)) > max(_ERRORS * error, 0.15) * max(a, b):
+        return f"mean {_number(mine.mean)}, in the reference {_number(reference.mean)}"
+    peaks = [_peak(mine), _peak(reference)]
+    if count >= 4 * _FEWEST_VALUES and min(peaks) < _UNIFORM_PEAK and max(peaks) > _NORMAL_PEAK:
+        shapes = ["uniform" if peak < _UNIFORM_PEAK else "normal" for peak in peaks]
+        return f"{shapes[0]}, in the reference {shapes[1]}"
+    return None
+
+
+def _peak(stat: TensorStat) -> float:
+    middle, spread = float(stat.mean or 0.0), float(stat.std or 1.0)
+    return max(abs(float(stat.max or 0.0) - middle), abs(float(stat.min or 0.0) - middle)) / spread
+
+
+def data_differences(mine: Run, reference: Run) -> list[Difference]:
+    """Other values of the same samples, another order of them, samples that are not drawn at random."""
+    found = []
+    order = _order_difference(mine, reference)
+    if order is not None:
+        found.append(order)
+    values = _value_difference(mine, reference)
+    if values is not None:
+        found.insert(0, values)
+    return found
+
+
+def _training_batches(run: Run) -> list[Batch]:
+    """The batches that training calls were fed with, in order."""
+    fed = [call.batch for call in run.root_calls if call.grad and not call.loss and call.batch is not None]
+    known = {batch.seq: batch for batch in run.batches}
+    return [known[seq] for seq in dict.fromkeys(fed) if seq in known]
+
+
+def _training_loader(run: Run) -> Loader | None:
+    numbers = [batch.loader for batch in _training_batches(run)[:_FIRST_BATCHES] if batch.loader is not None]
+    return run.loaders.get(numbers[0]) if numbers else None
+
+
+def _order_difference(mine: Run, reference: Run) -> Difference | None:
+    a, b = _drawn(mine), _drawn(reference)
+    own, expected = _training_batches(mine), _training_batches(reference)
+    loader = _training_loader(mine)
+    line = loader.built if loader is not None else _line_of_first_call(mine)
+    if a is not None and b is not None and a != b:
+        words = "not shuffled" if b else "shuffled"
+        other = "shuffled" if b else "not shuffled"
+        return Difference(
+            "data", "order", words, other, "data", "dp.03", f"The samples are {words}; in the reference they are {other}.",
+            "Shuffle the training samples." if b else "Take the samples in the reference's order.", None, None, line, -1, hidden=True,
+        )  # fmt: skip
+    if _order_is_the_frameworks(mine) or _order_is_the_frameworks(reference):
+        return None
+    if _same_order(mine, reference, own, expected) is not False:
+        return None
+    return Difference(
+        "data", "order", "other", "", "data", "dp.03",
+        "The samples come in another order than in the reference, and neither framework draws it: the scripts make it themselves.",
+        "Draw the order as the reference does: the same generator, the same seed, the same calls.", None, None, line, -1, hidden=True,
+    )  # fmt: skip
+
+
+def _line_of_first_call(run: Run):  # noqa: ANN202 - a Location or None
+    return next((call.location for call in run.root_calls if call.grad and not call.loss and call.location is not None), None)
+
+
+def _drawn(run: Run) -> bool | None:
+    """Whether the training samples come in random order; None where that is not known."""
+    loader = _training_loader(run)
+    if loader is not None and loader.sampler in {"RandomSampler", "ShuffleDataset", "WeightedRandomSampler", "DistributedSampler"}:
+        return True
+    batches = _training_batches(run)
+    prints = [print_ for batch in batches for print_ in batch.fingerprints]
+    if not prints or len(set(prints)) < 2:
+        return None
+    epoch = prints.index(prints[0], 1) if prints[0] in prints[1:] else len(prints)
+    rounds = [prints[start : start + epoch] for start in range(0, len(prints), epoch)]
+    whole = [each for each in rounds if len(each) == epoch]
+    if len(whole) > 1 and all(each == whole[0] for each in whole[1:]) and len(set(whole[0])) > epoch // 2:
+        return False
+    if loader is not None and loader.sampler == "SequentialSampler" and len(whole) < 2:
+        return None
+    return True if loader is None or len(whole) < 2 else None
+
+
+def _order_is_the_frameworks(run: Run) -> bool:
+    """Whether the order comes from a generator of the framework: then it is another one in every framework and refactoring."""
+    loader = _training_loader(run)
+    if loader is not None and loader.sampler not in {None, "SequentialSampler"}:
+        return True
+    text = _text_of(run)
+    return text is None or _DRAWN_BY_FRAMEWORK.search(text) is not None
+
+
+def _text_of(run: Run) -> str | None:
+    if run.info.script is None:
+        return None
+    try:
+        return (Path(run.info.cwd) / run.info.script).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def _same_order(mine: Run, reference: Run, own: list[Batch], expected: list[Batch]) -> bool | None:
+    """Whether the first batches hold the same samples; by their labels, else by what their values look like."""
+    pairs = list(zip(own[:_FIRST_BATCHES], expected[:_FIRST_BATCHES], strict=False))
+    if not pairs or any(a.size != b.size for a, b in pairs):
+        return None
+    if all(a.targets is not None and b.targets is not None for a, b in pairs):
+        if len({target for a, _ in pairs for target in a.targets or ()}) < 2:
+            return None
+        return all(a.targets == b.targets for a, b in pairs)
+    first, second = list(_input_looks(mine)), list(_input_looks(reference))
+    looks = list(zip(first[:_FIRST_BATCHES], second[:_FIRST_BATCHES], strict=False))
+    if len(looks) < 2 or any(a.shape != b.shape for a, b in looks):
+        return None
+    return all(np.allclose(a.mean, b.mean, rtol=1e-4, atol=1e-6) for a, b in looks)
+
+
+def _input_looks(run: Run) -> Iterator[FieldStat]:
+    """The first input of training calls, as it entered the model."""
+    training = {call.seq for call in run.root_calls if call.grad and not call.loss}
+    return (stat for stat in run.field_stats if stat.owner == "call" and stat.field == "0" and stat.seq in training)
+
+
+def _value_difference(mine: Run, reference: Run) -> Difference | None:
+    """Whether what enters the model has another mean or spread than noise between batches explains."""
+    own, expected = list(_input_looks(mine))[:_FIRST_BATCHES], list(_input_looks(reference))[:_FIRST_BATCHES]
+    if len(own) < 2 or len(expected) < 2 or "float" not in own[0].dtype or "float" not in expected[0].dtype:
+        return None
+    (mean_a, std_a, error_a), (mean_b, std_b, error_b) = _moments(own), _moments(expected)
+    spread = max(std_b, 1e-12)
+    apart = abs(mean_a - mean_b) / spread
+    ratio = abs(math.log(max(std_a, 1e-12) / spread))
+    noise = (error_a + error_b) / spread
+    if apart <= max(_ERRORS * noise, 0.03) and ratio <= max(_ERRORS * noise, 0.03):
+        return None
+    scale = std_a / spread
+    loader = _training_loader(mine)
+    line = loader.built if loader is not None else _line_of_first_call(mine)
+    return Difference(
+        "data", "values", {"mean": mean_a, "std": std_a}, {"mean": mean_b, "std": std_b}, "data", "dp.01",
+        f"The inputs are scaled otherwise: mean {mean_a:.4g} and std {std_a:.4g}, in the reference mean {mean_b:.4g} and std "
+        f"{std_b:.4g}; so mine are about {scale:.4g} times the reference's plus {mean_a - scale * mean_b:.4g}.",
+        "Normalise the inputs with the reference's mean and std.", None, None, line, -1, hidden=True,
+    )  # fmt: skip
+
+
+def _moments(looks: list[FieldStat]) -> tuple[float, float, float]:
+    """Mean and deviation over batches, and the standard error of the mean as it scatters between them."""
+    weights = np.array([look.count * len(look.mean) for look in looks], dtype=np.float64)
+    means = np.array([np.nanmean(look.mean) for look in looks])
+    squares = np.array([np.nanmean(np.square(look.std) + np.square(look.mean)) for look in looks])
+    mean = float(np.average(means, weights=weights))
+    std = math.sqrt(max(float(np.average(squares, weights=weights)) - mean * mean, 0.0))
+    return mean, std, float(means.std() / math.sqrt(len(looks)))
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4g}"

@@ -1,0 +1,62 @@
+"""The losses of two aligned runs, step by step, against the band that noise alone makes."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from trueline.store import Run
+
+# How many times the band of the perturbed repetition the losses may be apart, and the least that they may.
+_TIMES_BAND = 12.0
+_LEAST = {"float32": 1e-5, "float16": 4e-3, "bfloat16": 2e-2}
+# The curves have parted where they are apart at so many of the steps that follow.
+_LASTING = 3
+
+
+class Curves(msgspec.Struct, frozen=True):
+    """`first` and `second`: whether the losses of these steps differ, None where they are not known. `parted`: the step from which
+    on the curves are apart."""
+
+    first: bool | None
+    second: bool | None
+    parted: int | None
+    losses: list[tuple[int, float | None, float | None]]
+
+
+def compare_losses(mine: Run, reference: Run, perturbed: Run | None, *, half: str | None) -> Curves:
+    """Set the losses of all steps that both runs have side by side."""
+    own = {step.id: step.loss for step in mine.steps}
+    expected = {step.id: step.loss for step in reference.steps}
+    moved = {step.id: step.loss for step in perturbed.steps} if perturbed is not None else {}
+    off: list[bool | None] = []
+    band = 0.0
+    losses = []
+    for number in sorted(own.keys() & expected.keys()):
+        a, b = own[number], expected[number]
+        losses.append((number, a, b))
+        if a is None or b is None:
+            off.append(None)
+            continue
+        noise = moved.get(number)
+        if noise is not None and math.isfinite(noise) and math.isfinite(b):
+            # Noise grows as the training goes on; a step at which it happens to be small says nothing.
+            band = max(band, abs(noise - b))
+        allowed = max(_TIMES_BAND * band, _LEAST[half or "float32"] * abs(b))
+        off.append(not _same(a, b, allowed))
+    return Curves(off[0] if off else None, off[1] if len(off) > 1 else None, _parted(off), losses)
+
+
+def _same(mine: float, reference: float, allowed: float) -> bool:
+    if not (math.isfinite(mine) and math.isfinite(reference)):
+        return str(mine) == str(reference)
+    return abs(mine - reference) <= allowed
+
+
+def _parted(off: list[bool | None]) -> int | None:
+    for number in range(len(off)):
+        following = off[number : number + _LASTING]
+        if off[number] and all(following):
+            return number
+    return None

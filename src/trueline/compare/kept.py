@@ -1,0 +1,44 @@
+"""The whole tensors of an aligned run, by what they are and whose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.errors import RunNotFound
+from trueline.store import Run, read_tensors
+
+Array = NDArray[Any]
+
+
+class Kept:
+    """Tensors that a run kept of its first steps, named `role/root.path/position`."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._steps: dict[int, dict[str, Array]] = {}
+
+    def step(self, number: int) -> dict[str, Array]:
+        if number not in self._steps:
+            try:
+                self._steps[number] = read_tensors(self._run.directory, number, self._run.rank)
+            except RunNotFound:
+                self._steps[number] = {}
+        return self._steps[number]
+
+    def get(self, step: int, role: str, path: str, position: int = 0) -> Array | None:
+        return self.step(step).get(f"{role}/{path}/{position}")
+
+    def positions(self, step: int, role: str, path: str) -> list[int]:
+        """The positions at which this was kept: four to a call."""
+        prefix = f"{role}/{path}/"
+        return sorted(int(name[len(prefix) :]) for name in self.step(step) if name.startswith(prefix))
+
+    def update(self, step: int, path: str) -> Array | None:
+        """What the step added to a parameter."""
+        before, after = self.get(step, "parameter", path), self.get(step + 1, "parameter", path)
+        if before is None or after is None or before.dtype.kind != "f":
+            return None
+        return after.astype(np.float64) - before.astype(np.float64)

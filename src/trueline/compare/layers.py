@@ -1,0 +1,96 @@
+"""The layers of a run in the order in which they are called, with their parameters by role: what two runs are paired by."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+import msgspec
+
+from trueline.model import Module, Parameter
+from trueline.store import Run
+
+# What frameworks call the same parameter of a layer.
+_ROLES = {
+    "gamma": "weight", "embedding_table": "weight", "embedding_weight": "weight", "beta": "bias", "moving_mean": "running_mean",
+    "moving_variance": "running_var",
+}  # fmt: skip
+# Counters that one framework keeps and another does not.
+_UNCOUNTED = {"num_batches_tracked"}
+# What authors call the same part of a model.
+_WORDS = {
+    "q": "query", "wq": "query", "toq": "query", "qproj": "query", "queries": "query", "k": "key", "wk": "key", "tok": "key",
+    "kproj": "key", "keys": "key", "v": "value", "wv": "value", "tov": "value", "vproj": "value", "values": "value",
+    "wo": "output", "out": "output", "proj": "output", "oproj": "output", "outproj": "output", "projection": "output",
+    "fc": "linear", "dense": "linear", "lin": "linear", "head": "classifier", "cls": "classifier", "norm": "norm", "ln": "norm",
+    "bn": "norm", "layernorm": "norm", "batchnorm": "norm", "emb": "embedding", "embed": "embedding", "wte": "embedding",
+    "wpe": "position", "pos": "position", "downsample": "shortcut", "skip": "shortcut", "identity": "shortcut", "act": "activation",
+}  # fmt: skip
+
+
+class Layer(msgspec.Struct, frozen=True, dict=True):
+    """A module that has parameters of its own, or none below it; `place` counts the calls before its first one."""
+
+    module: Module
+    root: str
+    parameters: dict[str, Parameter]
+    place: int
+
+    @property
+    def path(self) -> str:
+        return f"{self.root}.{self.module.path}".rstrip(".")
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {role: parameter.shape for role, parameter in self.parameters.items()}
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The parts of its name, in words that most authors would agree on, the last part first."""
+        return words_of(self.module.path)[::-1]
+
+
+def words_of(path: str) -> list[str]:
+    found = []
+    for part in path.lower().split("."):
+        plain = re.sub(r"[_\d]+", "", part)
+        found.append(_WORDS.get(plain, plain) or part)
+    return found
+
+
+def role_of(parameter: Parameter) -> str:
+    name = parameter.path.rpartition(".")[2]
+    return _ROLES.get(name, name)
+
+
+def call_order(run: Run) -> dict[int, int]:
+    """Modules by the place of their first call that ended with an output that was measured; empty where calls are not seen."""
+    found: dict[int, int] = {}
+    for stat in run.stats("output"):
+        found.setdefault(stat.subject, len(found))
+    return found
+
+
+def layers_of_run(run: Run) -> list[Layer]:
+    """The layers of the models that the run trains."""
+    modules = [module for module in run.modules.values() if module.kind != "loss"]
+    return layers_of(modules, list(run.parameters.values()), call_order(run), {root.id: root.name for root in run.roots})
+
+
+def layers_of(
+    modules: list[Module], parameters: list[Parameter], order: dict[int, int], roots: dict[int, str]
+) -> list[Layer]:
+    owned: dict[int, dict[str, Parameter]] = {}
+    for parameter in parameters:
+        if parameter.same_as is None and parameter.path.rpartition(".")[2] not in _UNCOUNTED:
+            owned.setdefault(parameter.module, {})[role_of(parameter)] = parameter
+    parents = {(module.root, module.path.rpartition(".")[0]) for module in modules if module.path}
+    unseen = len(order)
+    layers = []
+    for module in modules:
+        is_leaf = (module.root, module.path) not in parents
+        if module.same_as is not None or not (module.id in owned or is_leaf) or module.kind in {"container", "identity"}:
+            continue
+        place = order.get(module.id, unseen + module.id)
+        layers.append(Layer(module, roots.get(module.root, ""), owned.get(module.id, {}), place))
+    return sorted(layers, key=lambda layer: layer.place)

@@ -1,0 +1,100 @@
+"""How far two tensors are apart, and how far they may be: a noise floor that is measured, not a constant.
+
+The floor of a tensor is how far the same tensor of the reference moves when all weights and inputs move by one unit in the last
+place. What a computation does to noise (a difference of nearly equal numbers, a division by a small one) is thus part of the floor.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from trueline.compare.kept import Array, Kept
+
+# How many times its floor a tensor may be off: kernels of two frameworks round differently in every operation.
+_TIMES_FLOOR = 12.0
+# The floor is at least as large as this, by the coarsest type that the model computes in; in float32 some units in the last place
+# more than one, since functions such as tanh are approximated.
+_EPSILON = 2.0**-23
+_LEAST = {"float16": 2.0**-9, "bfloat16": 2.0**-6, "float32": 24 * _EPSILON, "float64": 24 * _EPSILON}
+
+
+class Distance(msgspec.Struct, frozen=True):
+    """`relative` is the L2 norm of the difference over that of the reference; infinite where only one side has NaN, infinities, or
+    another shape. `factor` is the number that mine would have to be divided by to come nearest to the reference."""
+
+    relative: float
+    largest: float
+    factor: float
+    why: str = ""
+
+
+def distance(mine: Array, reference: Array) -> Distance:
+    fitted = in_shape_of(mine, reference)
+    if fitted is None:
+        return Distance(math.inf, math.inf, math.nan, f"shapes {mine.shape} and {reference.shape}")
+    a, b = fitted.astype(np.float64).ravel(), reference.astype(np.float64).ravel()
+    strange = ~np.isfinite(b)
+    if not np.array_equal(~np.isfinite(a), strange):
+        return Distance(math.inf, math.inf, math.nan, "NaN or infinite on one side only")
+    if strange.any():
+        if not np.array_equal(np.nan_to_num(a[strange], nan=0.5), np.nan_to_num(b[strange], nan=0.5)):
+            return Distance(math.inf, math.inf, math.nan, "other NaN or infinite values")
+        a, b = a[~strange], b[~strange]
+    if not a.size:
+        return Distance(0.0, 0.0, 1.0)
+    difference = a - b
+    length = float(np.linalg.norm(b))
+    apart = float(np.linalg.norm(difference))
+    relative = 0.0 if apart == 0 else math.inf if length == 0 else apart / length
+    factor = float(a @ b) / (length * length) if length else math.nan
+    return Distance(relative, float(np.abs(difference).max()), factor)
+
+
+def in_shape_of(mine: Array, reference: Array) -> Array | None:
+    """My values laid out as the reference's: the same sizes in another order of axes are transposed, else reshaped."""
+    if mine.shape == reference.shape:
+        return mine
+    if mine.size != reference.size:
+        return None
+    if mine.ndim == reference.ndim and sorted(mine.shape) == sorted(reference.shape) and mine.ndim in (3, 4):
+        orders = ((1, 0, 2), (0, 2, 1)) if mine.ndim == 3 else ((0, 2, 3, 1), (0, 3, 1, 2), (0, 2, 1, 3))
+        fitting = [moved for axes in orders if (moved := mine.transpose(axes)).shape == reference.shape]
+        if fitting:
+            return fitting[0]
+    return mine.reshape(reference.shape)
+
+
+class Floor:
+    """How far tensors of the reference are apart from those of its perturbed repetition."""
+
+    def __init__(self, reference: Kept, perturbed: Kept | None, *, half: str | None = None) -> None:
+        self._reference = reference
+        self._perturbed = perturbed
+        self._least = _LEAST[half or "float32"]
+
+    def of(self, step: int, role: str, path: str, position: int = 0) -> float:
+        """The relative distance that noise alone explains."""
+        values = self._reference.get(step, role, path, position)
+        moved = None if self._perturbed is None else self._perturbed.get(step, role, path, position)
+        return max(self._least, self._measured(values, moved))
+
+    def of_update(self, step: int, path: str) -> float:
+        moved = None if self._perturbed is None else self._perturbed.update(step, path)
+        values = self._reference.update(step, path)
+        floor = max(self._least, self._measured(values, moved))
+        weights = self._reference.get(step, "parameter", path)
+        if values is not None and weights is not None and values.size:
+            # A small update is the difference of two large weights, each rounded.
+            length = float(np.linalg.norm(values))
+            rounding = float(np.linalg.norm(weights.astype(np.float64))) * _EPSILON
+            floor = max(floor, 4 * rounding / length) if length else floor
+        return floor
+
+    def _measured(self, values: Array | None, moved: Array | None) -> float:
+        if values is None or moved is None or values.dtype.kind != "f":
+            return 0.0
+        apart = distance(moved, values).relative
+        return _TIMES_FLOOR * apart if math.isfinite(apart) else 0.0

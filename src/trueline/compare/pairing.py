@@ -1,0 +1,169 @@
+"""Which layer of one run is which of the other, whatever they are called: by kind, shapes, order of calls, and names.
+
+An alignment of the two sequences of calls that gains most, as sequences of letters are aligned: layers keep their order, and a
+layer that the other side lacks is left out. Neighbours that only their names tell apart (query, key, value) are put right
+afterwards.
+"""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+
+import msgspec
+
+from trueline.compare.layers import Layer
+
+# What a pair gains by its parameters, its name, and by being of a kind without parameters.
+_SAME_SHAPES, _PARTLY, _OTHER_SHAPES, _BARE = 1.0, 0.6, 0.15, 0.3
+_BY_NAME = 0.2
+# From here on the table of all pairs is too large; then equal layers are paired in their order.
+_MOST_PAIRS = 4_000_000
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A layer of mine and its counterpart; `confidence` is 1 where kind, shapes and name agree."""
+
+    mine: Layer
+    reference: Layer
+    confidence: float
+
+
+def pair_layers(mine: list[Layer], reference: list[Layer]) -> list[Pair]:
+    """The pairs in the order of my calls."""
+    if len(mine) * len(reference) > _MOST_PAIRS:
+        return _by_signature(mine, reference)
+    gains = [[gain(a, b) for b in reference] for a in mine]
+    found = _best_path(gains)
+    found = _renamed(mine, reference, found)
+    found += _left_over(mine, reference, found)
+    pairs = [Pair(mine[a], reference[b], min(1.0, gains[a][b] / (_worth(mine[a]) + _BY_NAME))) for a, b in sorted(found)]
+    return [pair for pair in pairs if pair.confidence > 0]
+
+
+def parameter_pairs(pairs: list[Pair]) -> dict[str, str]:
+    """My parameters (`root.path`) and those of the reference that take their place."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        taken = set()
+        for role, parameter in pair.mine.parameters.items():
+            other = pair.reference.parameters.get(role)
+            if other is None:
+                alike = [
+                    (name, each)
+                    for name, each in pair.reference.parameters.items()
+                    if name not in pair.mine.parameters and name not in taken and each.shape == parameter.shape
+                ]
+                role, other = alike[0] if len(alike) == 1 else (role, None)  # noqa: PLW2901 - the role that was found
+            if other is not None:
+                taken.add(role)
+                found[f"{pair.mine.root}.{parameter.path}"] = f"{pair.reference.root}.{other.path}"
+    return found
+
+
+def gain(mine: Layer, reference: Layer) -> float:
+    """How much speaks for two layers being the same; 0 where they cannot be."""
+    if mine.module.kind != reference.module.kind or bool(mine.parameters) != bool(reference.parameters):
+        return 0.0
+    return _alike(mine, reference) + (_BY_NAME * _names_alike(mine, reference))
+
+
+def _worth(layer: Layer) -> float:
+    return _SAME_SHAPES if layer.parameters else _BARE
+
+
+def _alike(mine: Layer, reference: Layer) -> float:
+    if not mine.parameters:
+        return _BARE if mine.module.type == reference.module.type or mine.module.kind != "other" else 0.0
+    a, b = mine.shapes, reference.shapes
+    if a == b or sorted(a.values()) == sorted(b.values()):
+        return _SAME_SHAPES
+    shared = a.keys() & b.keys()
+    if shared and all(_size(a[role]) == _size(b[role]) for role in shared):
+        return _PARTLY if a.keys() != b.keys() else 0.9 * _SAME_SHAPES
+    return _OTHER_SHAPES if mine.module.kind != "other" else 0.0
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    size = 1
+    for length in shape:
+        size *= length
+    return size
+
+
+def _names_alike(mine: Layer, reference: Layer) -> float:
+    if not mine.words[0] or not reference.words[0]:
+        return 0.0
+    if mine.module.path == reference.module.path:
+        return 1.0
+    last = SequenceMatcher(None, mine.words[0], reference.words[0]).ratio()
+    return 0.6 * last + 0.3 * SequenceMatcher(None, mine.words[1:], reference.words[1:]).ratio()
+
+
+def _best_path(gains: list[list[float]]) -> list[tuple[int, int]]:
+    """The pairs, in order on both sides, that gain most together."""
+    rows, columns = len(gains), len(gains[0]) if gains else 0
+    best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
+    for a in range(rows - 1, -1, -1):
+        own, below, gained = best[a], best[a + 1], gains[a]
+        for b in range(columns - 1, -1, -1):
+            together = gained[b] + below[b + 1] if gained[b] > 0 else 0.0
+            own[b] = max(below[b], own[b + 1], together)
+    found = []
+    a = b = 0
+    while a < rows and b < columns:
+        if gains[a][b] > 0 and best[a][b] == gains[a][b] + best[a + 1][b + 1]:
+            found.append((a, b))
+            a, b = a + 1, b + 1
+        elif best[a][b] == best[a + 1][b]:
+            a += 1
+        else:
+            b += 1
+    return found
+
+
+def _renamed(mine: list[Layer], reference: list[Layer], found: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Put pairs right whose last names say that neighbours of equal shape were called in another order."""
+    groups: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
+    for a, b in found:
+        if mine[a].parameters:
+            key = (
+                mine[a].module.path.rpartition(".")[0], reference[b].module.path.rpartition(".")[0],
+                str((mine[a].module.kind, sorted(mine[a].shapes.items()))),
+            )  # fmt: skip
+            groups.setdefault(key, []).append((a, b))
+    settled = dict(found)
+    for pairs in groups.values():
+        own = {mine[a].words[0]: a for a, _ in pairs}
+        other = {reference[b].words[0]: b for _, b in pairs}
+        if len(pairs) > 1 and len(own) == len(other) == len(pairs) and own.keys() == other.keys():
+            settled.update({own[word]: other[word] for word in own})
+    return sorted(settled.items())
+
+
+def _left_over(mine: list[Layer], reference: list[Layer], found: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Layers that were called in another order: those whose kind and shapes leave one counterpart only."""
+    left = [a for a in range(len(mine)) if a not in {pair[0] for pair in found} and mine[a].parameters]
+    right = [b for b in range(len(reference)) if b not in {pair[1] for pair in found} and reference[b].parameters]
+    extra = []
+    for a in left:
+        fitting = [b for b in right if gain(mine[a], reference[b]) >= _PARTLY]
+        rivals = [other for other in left if any(gain(mine[other], reference[b]) >= _PARTLY for b in fitting)]
+        if fitting and len(rivals) == len(fitting):
+            extra.append((a, fitting[rivals.index(a)]))
+    return extra
+
+
+def _by_signature(mine: list[Layer], reference: list[Layer]) -> list[Pair]:
+    waiting: dict[str, list[Layer]] = {}
+    for layer in reference:
+        waiting.setdefault(_signature(layer), []).append(layer)
+    pairs = []
+    for layer in mine:
+        fitting = waiting.get(_signature(layer))
+        if fitting:
+            pairs.append(Pair(layer, fitting.pop(0), 0.7))
+    return pairs
+
+
+def _signature(layer: Layer) -> str:
+    return str((layer.module.kind, sorted(layer.shapes.values())))

@@ -1,0 +1,180 @@
+"""The comparison of two runs: pair, measure, localise, explain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from trueline.compare.beginnings import data_differences, initial_differences
+from trueline.compare.curves import Curves, compare_losses
+from trueline.compare.difference import Difference
+from trueline.compare.explain import explained, pairs_as_rows
+from trueline.compare.layers import Layer, layers_of_run
+from trueline.compare.localise import Parting, Sides, backward, forward, running_statistics, update
+from trueline.compare.pairing import Pair, pair_layers, parameter_pairs
+from trueline.compare.settings import (
+    clip_differences,
+    coarsest,
+    layer_differences,
+    loss_differences,
+    optimizer_differences,
+    precision_difference,
+    schedule_difference,
+)
+from trueline.model import Comparison, Divergence
+from trueline.store import Run
+
+
+class Aligned(msgspec.Struct, frozen=True):
+    """The runs that were made comparable: mine, the reference, and the reference once more with noise."""
+
+    mine: Run
+    reference: Run
+    perturbed: Run | None
+
+
+def compare_runs(mine: Run, reference: Run, aligned: Aligned | None) -> Comparison:
+    """Compare two runs as they are, and the runs that were aligned where there are any."""
+    pairs = pair_runs(mine, reference)
+    if aligned is not None:
+        pairs = pair_runs(aligned.mine, aligned.reference) or pairs
+    differences = settings_that_differ(mine, reference, pairs)
+    own, expected = layers_of_run(mine), layers_of_run(reference)
+    curves = Curves(None, None, None, [])
+    divergence = None
+    if aligned is not None:
+        half = coarsest(aligned.reference) if coarsest(aligned.reference) != "float32" else None
+        curves = compare_losses(aligned.mine, aligned.reference, aligned.perturbed, half=half)
+        sides = Sides(aligned.mine, aligned.reference, aligned.perturbed, pairs, half=half)
+        divergence = _first(sides, curves, differences)
+    divergence = _hidden(differences) or divergence
+    return Comparison(
+        curves.first, curves.second, curves.parted, divergence, _verdict(curves, divergence), _unmatched(own, expected, pairs),
+        pairs_as_rows(pairs), [_row(each) for each in differences], curves.losses, _limits(aligned),
+    )  # fmt: skip
+
+
+def pair_runs(mine: Run, reference: Run) -> list[Pair]:
+    return pair_layers(layers_of_run(mine), layers_of_run(reference))
+
+
+def settings_that_differ(mine: Run, reference: Run, pairs: list[Pair]) -> list[Difference]:
+    """Everything that two runs were told otherwise, whether or not it matters."""
+    schedule, precision = schedule_difference(mine, reference), precision_difference(mine, reference)
+    optimizer = optimizer_differences(mine, reference, parameter_pairs(pairs))
+    if schedule is not None and schedule.step == 0:
+        schedule = None
+    return [
+        *data_differences(mine, reference),
+        *initial_differences(mine, reference, pairs),
+        *layer_differences(pairs),
+        *loss_differences(mine, reference),
+        *clip_differences(mine, reference),
+        *optimizer,
+        *([schedule] if schedule is not None else []),
+        *([precision] if precision is not None else []),
+    ]
+
+
+def _hidden(differences: list[Difference]) -> Divergence | None:
+    """What aligned runs do not show: the first in the order in which a training goes."""
+    order = ["data", "init", "forward"]
+    found = [each for each in differences if each.hidden and each.phase in order]
+    found.sort(key=lambda each: order.index(each.phase))
+    if not found:
+        return None
+    first = found[0]
+    return Divergence(
+        max(first.step, 0), first.phase, first.module, first.reference_module, first.location, first.sentence, first.item, first.fix,
+        [each.sentence for each in found[1:6]],
+    )  # fmt: skip
+
+
+def _first(sides: Sides, curves: Curves, differences: list[Difference]) -> Divergence | None:
+    """The first thing that is off in runs that start the same: forward, loss, backward, update, and then the curves."""
+    mine, reference = sides.mine, sides.reference
+    found: Parting | None = forward(sides)
+    if found is not None:
+        return explained(found, differences, mine, reference)
+    if curves.first:
+        return _at_loss(sides, curves, differences)
+    found = backward(sides) or update(sides) or running_statistics(sides, 1) or update(sides, 1)
+    if found is not None:
+        return explained(found, differences, mine, reference)
+    if curves.parted is None:
+        return None
+    schedule = next((each for each in differences if each.subject == "schedule" and each.step <= curves.parted), None)
+    causes = [schedule] if schedule is not None else [each for each in differences if each.subject in {"optimizer", "clip"}]
+    if causes and causes[0] is not None:
+        cause = causes[0]
+        step = cause.step if cause.subject == "schedule" else curves.parted
+        return Divergence(
+            step, "update", None, None, cause.location, cause.sentence, cause.item, cause.fix,
+            [f"The losses are apart from step {curves.parted} on."],
+        )  # fmt: skip
+    return Divergence(
+        curves.parted, "update", None, None, None, None, "api.01", "Compare what the scripts change in the course of training.",
+        [f"The losses are apart from step {curves.parted} on; the first steps are the same."],
+    )  # fmt: skip
+
+
+def _at_loss(sides: Sides, curves: Curves, differences: list[Difference]) -> Divergence:
+    step, own, expected = curves.losses[0]
+    evidence = [f"Step {step}: the loss is {own:.6g}, in the reference {expected:.6g}; what the models give is the same."]
+    cause = next((each for each in differences if each.subject == "loss"), None)
+    if cause is not None:
+        return Divergence(step, "loss", None, None, cause.location, cause.sentence, cause.item, cause.fix, evidence)
+    calls = [call for call in sides.mine.loss_calls if call.grad]
+    ratio = own / expected if own is not None and expected else None
+    text = f"The loss is {ratio:.6g} times the reference's: look at its reduction and its terms." if ratio else None
+    return Divergence(
+        step, "loss", None, None, calls[0].location if calls else None, text, "cg.04", "Compute the loss as the reference does.", evidence
+    )
+
+
+def _verdict(curves: Curves, divergence: Divergence | None) -> str:
+    """What the losses say, as the guide puts it."""
+    if curves.first is None:
+        return "The losses of aligned runs are not known."
+    if curves.first:
+        return "The first loss differs: the forward pass, the loss, the data or the weights are not the same."
+    if curves.second:
+        return "The first loss is the same and the second differs: the backward pass or the update is not the same."
+    if curves.parted is not None:
+        return f"The first losses are the same; the curves part at step {curves.parted}."
+    if divergence is not None:
+        return "The losses of aligned runs do not part; what differs shows elsewhere."
+    return (
+        f"The losses do not part in {len(curves.losses)} steps: mine does what the reference does. "
+        "If its accuracy is wrong, the reference very likely has the same problem."
+    )
+
+
+def _unmatched(own: list[Layer], expected: list[Layer], pairs: list[Pair]) -> list[dict[str, Any]]:
+    found = []
+    for side, layers, taken in (
+        ("mine", own, {pair.mine.module.path for pair in pairs}),
+        ("reference", expected, {pair.reference.module.path for pair in pairs}),
+    ):
+        found += [
+            {"side": side, "module": layer.module.name, "kind": layer.module.kind, "type": layer.module.type}
+            for layer in layers
+            if layer.module.path not in taken
+        ]
+    return found
+
+
+def _row(difference: Difference) -> dict[str, Any]:
+    row: dict[str, Any] = msgspec.to_builtins(difference)
+    row["location"] = None if difference.location is None else {"file": difference.location.file, "line": difference.location.line}
+    return row
+
+
+def _limits(aligned: Aligned | None) -> str:
+    if aligned is None:
+        return "Only what both runs tell of themselves was compared: they start from other weights and are fed with other batches."
+    return (
+        "Runs with the same weights and batches, without dropout, were compared tensor by tensor for two steps and by their losses for "
+        f"{min(len(aligned.mine.steps), len(aligned.reference.steps))}."
+    )

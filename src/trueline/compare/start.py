@@ -1,0 +1,54 @@
+"""How a run is made to start where another one started: which weights go where."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from trueline.compare.layers import layers_of, layers_of_run
+from trueline.compare.pairing import pair_layers, parameter_pairs
+from trueline.errors import TruelineError
+from trueline.model import Module, Parameter
+from trueline.record.alignment import Alignment
+from trueline.store import Run, find_run
+
+
+def alignment_to(reference: str | None, map_file: str | None, *, perturbed: bool = False) -> Callable[[Path], Alignment]:
+    """Makes the alignment of a run, when its directory is there. `reference`: the run to align to; None to be aligned to."""
+    if reference is None:
+        return functools.partial(Alignment, perturbed=perturbed)
+    directory = find_run(reference)
+    run = Run(directory)
+    if "alignment" not in run.meta:
+        raise TruelineError(
+            f"{reference} has no weights and batches to start from. Record it with: trueline run --as-reference "
+            f"{' '.join(run.info.command)}"
+        )
+    fixed = read_map(Path(map_file)) if map_file is not None else None
+
+    def pair(root: str, modules: list[Module], parameters: list[Parameter]) -> dict[str, str]:
+        roots = {parameter.root: root for parameter in parameters}
+        found = fixed or {}
+        if fixed is None:
+            mine = layers_of(modules, parameters, {}, roots)
+            found = parameter_pairs(pair_layers(mine, layers_of_run(run)))
+        return found
+
+    return functools.partial(Alignment, reference=directory, pair=pair, perturbed=perturbed)
+
+
+def read_map(path: Path) -> dict[str, str]:
+    """Names of mine and of the reference, from a JSON object."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
+    except OSError as problem:
+        raise TruelineError(f"{path} cannot be read ({problem.strerror}). Give a JSON file to --map.") from problem
+    except (msgspec.DecodeError, ValueError) as problem:
+        raise TruelineError(f"{path} is not a JSON object of names ({problem}). Expected {{\"mine\": \"reference\"}}.") from problem
+
+
+def write_map(pairs: dict[str, str], path: Path) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(pairs), indent=2) + b"\n")

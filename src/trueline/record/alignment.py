@@ -1,0 +1,167 @@
+"""What makes a recording comparable with another: the same weights, the same batches, and nothing drawn at random in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueline.model import Module, Parameter
+from trueline.store import Run, read_tensors
+from trueline.store.feed import Feed
+
+# Kept whole in aligned runs: two steps, and the weights after the second.
+ALIGNED_STEPS = frozenset({0, 1, 2})
+INITIAL = "initial"
+
+Pairing = Callable[[str, list[Module], list[Parameter]], dict[str, str]]
+
+
+class Alignment:
+    """Keeps the weights and batches that a run has, and puts those of a reference in their place.
+
+    `reference` is the run that gives them, recorded with an alignment itself; None for one that others are aligned to. `pair`
+    tells for the name, modules and parameters of a tree which parameter of the reference (`root.path`) takes the place of which.
+    `perturbed`: all values are one unit in the last place beside, to see how far such noise is carried.
+    """
+
+    def __init__(
+        self, directory: Path, *, reference: Path | None = None, pair: Pairing | None = None, perturbed: bool = False
+    ) -> None:
+        self._kept = Feed(directory)
+        self._given = None if reference is None else Feed(reference)
+        self._pair = pair
+        self._perturbed = perturbed
+        self._weights: dict[str, NDArray[Any]] = {}
+        if reference is not None:
+            self._weights = _initial_weights(reference)
+        self._number = -1
+        self._entry: list[NDArray[Any]] = []
+        self._used: set[int] = set()
+        self.paired: dict[str, str] = {}
+        self.unpaired: list[str] = []
+        self.unfit: str | None = None
+        self.fed = 0
+
+    # Weights
+
+    def weights(self, root: str, modules: list[Module], parameters: list[Parameter]) -> dict[int, NDArray[Any]]:
+        """New content for the parameters of a tree, by their numbers; those that are not in it keep theirs."""
+        found: dict[int, NDArray[Any]] = {}
+        pairs = {} if self._pair is None else self._pair(root, modules, parameters)
+        for parameter in parameters:
+            own = f"{root}.{parameter.path}"
+            other = pairs.get(own)
+            content = None if other is None else self._weights.get(other)
+            if content is not None and content.size == int(np.prod(parameter.shape)):
+                found[parameter.id] = content.reshape(parameter.shape)
+                self.paired[own] = str(other)
+            elif self._given is not None:
+                self.unpaired.append(own)
+        return found
+
+    def nudged(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The values, or their neighbours in floating point where noise is wanted."""
+        if not self._perturbed or values.dtype.kind != "f" or not values.size:
+            return values
+        # A generator of its own: the script's stay as they are.
+        up = np.random.default_rng(values.size).integers(0, 2, values.shape).astype(bool)
+        return np.nextafter(values, np.where(up, np.inf, -np.inf).astype(values.dtype))
+
+    @property
+    def perturbs(self) -> bool:
+        return self._perturbed
+
+    # Batches
+
+    def fetched(self, fields: list[NDArray[Any]]) -> list[NDArray[Any]] | None:
+        """What takes the place of the arrays of a batch that was fetched to train with; None when they stay."""
+        self._flush()
+        self._number += 1
+        self._used = set()
+        self._entry = fields
+        if self._given is not None:
+            replaced = self._fitted(fields)
+            if replaced is not None:
+                self._entry = [self.nudged(array) for array in replaced]
+                return self._entry
+        elif self._perturbed:
+            self._entry = [self.nudged(array) for array in fields]
+            return self._entry
+        return None
+
+    def took_back(self) -> None:
+        """The last batch was not for training after all."""
+        self._number -= 1
+        self._entry = []
+
+    def target(self, values: NDArray[Any]) -> NDArray[Any] | None:
+        """What takes the place of targets that came with no loader, beside the inputs that were fetched last."""
+        if self._number < 0:
+            return None
+        given = None if self._given is None else self._given.read(self._number)
+        if given is None:
+            self._entry = [*self._entry, values]
+            return None
+        for place in reversed(range(len(given))):
+            if place not in self._used and (found := fitted(given[place], values)) is not None:
+                self._used.add(place)
+                self._entry = [*self._entry, found]
+                return found
+        self.unfit = self.unfit or f"targets of shape {values.shape} have no counterpart in the reference's batch"
+        return None
+
+    def _fitted(self, fields: list[NDArray[Any]]) -> list[NDArray[Any]] | None:
+        given = None if self._given is None else self._given.read(self._number)
+        if given is None:
+            return None
+        replaced = []
+        for place, mine in enumerate(fields):
+            order = sorted(set(range(len(given))) - self._used, key=lambda other: (other != place, other))
+            match = next(((other, found) for other in order if (found := fitted(given[other], mine)) is not None), None)
+            if match is None:
+                shapes = [array.shape for array in given]
+                self.unfit = self.unfit or f"a field of shape {mine.shape} fits none of the reference's, of shapes {shapes}"
+                return None
+            self._used.add(match[0])
+            replaced.append(match[1])
+        self.fed += 1
+        return replaced
+
+    def _flush(self) -> None:
+        if self._entry and self._number >= 0:
+            self._kept.write(self._number, self._entry)
+        self._entry = []
+
+    def close(self) -> None:
+        """Write what is not written yet."""
+        self._flush()
+
+    def summary(self) -> dict[str, Any]:
+        """What was aligned, and what could not be."""
+        return {"paired": self.paired, "unpaired": self.unpaired, "unfit": self.unfit, "fed": self.fed}
+
+
+def fitted(given: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any] | None:
+    """The given values in the shape and type of mine, when they mean the same: as many per sample, of the same sort."""
+    if given.ndim == 0 or mine.ndim == 0 or (given.dtype.kind == "f") != (mine.dtype.kind == "f"):
+        return None
+    if np.prod(given.shape[1:]) != np.prod(mine.shape[1:]):
+        return None
+    values = given
+    if given.ndim == mine.ndim == 4 and given.shape[1:] != mine.shape[1:]:
+        # Channels first and channels last.
+        for axes in ((0, 2, 3, 1), (0, 3, 1, 2)):
+            if tuple(given.shape[axis] for axis in axes[1:]) == mine.shape[1:]:
+                values = given.transpose(axes)
+                break
+    return np.ascontiguousarray(values.reshape(given.shape[0], *mine.shape[1:]).astype(mine.dtype))
+
+
+def _initial_weights(reference: Path) -> dict[str, NDArray[Any]]:
+    prefix = f"{INITIAL}/"
+    kept = read_tensors(reference, 0, Run(reference).rank)
+    return {name.removeprefix(prefix).rpartition("/")[0]: values for name, values in kept.items() if name.startswith(prefix)}
