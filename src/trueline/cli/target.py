@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from trueline.cli.reference import Reference, compare_with
 from trueline.cli.recording import record_again, record_closer, record_script
 from trueline.cli.script import Script
 from trueline.cli.verdict import STANDARD_OUTPUT, Reruns, check_json_target, report_run
@@ -58,11 +59,14 @@ def conclude(
     json_target: str | None,
     verbose: bool,
     rerun: bool = False,
+    reference: str | None = None,
 ) -> int:
     """Record the target first unless it is a run, then check and report it; gives the exit code."""
     check_json_target(json_target)
     expected = None if manifest is None else read_manifest(Path(manifest))
     directory = None if module is not None else _run_of(words, name)
+    given = None if reference is None else Reference(reference, output_to_stderr=json_target == STANDARD_OUTPUT)
+    script: Script | None = None
     reruns: Reruns | None = None
     if directory is None:
         script = Script(None, module, words) if module is not None else Script(words[0], None, words[1:])
@@ -71,7 +75,8 @@ def conclude(
             reruns = Reruns(partial(record_again, script), partial(record_closer, script))
     if expected is not None:
         write_manifest(expected, directory / MANIFEST_FILE)
-    return report_run(directory, json_target=json_target, verbose=verbose, reruns=reruns)
+    comparison = None if given is None else partial(compare_with, given, script=script)
+    return report_run(directory, json_target=json_target, verbose=verbose, reruns=reruns, comparison=comparison)
 
 
 def _run_of(words: tuple[str, ...], name: str | None) -> Path | None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from trueline.checks import look_again, run_checks
-from trueline.diagnose import diagnose, diagnose_nothing
+from trueline.diagnose import diagnose, diagnose_nothing, with_comparison
 from trueline.errors import RunNotFound, TruelineError
-from trueline.model import Conclusion, Diagnosis, Finding, RunInfo
+from trueline.model import Comparison, Conclusion, Diagnosis, Finding, RunInfo
 from trueline.report.console import output_console
 from trueline.report.json import diagnosis_json
 from trueline.report.terminal import how_it_ended, print_report
@@ -43,7 +43,12 @@ class Reruns(msgspec.Struct, frozen=True):
     closer: Callable[[Run], None]
 
 
-def report_run(directory: Path, *, json_target: str | None, verbose: bool, reruns: Reruns | None = None) -> int:
+Compare = Callable[[Run], tuple[str, Comparison]]
+
+
+def report_run(
+    directory: Path, *, json_target: str | None, verbose: bool, reruns: Reruns | None = None, comparison: Compare | None = None
+) -> int:
     """Everything that `check` and `diagnose` do with a run directory; gives the exit code."""
     info = read_info(directory)
     if not recorded_ranks(directory):
@@ -53,6 +58,8 @@ def report_run(directory: Path, *, json_target: str | None, verbose: bool, rerun
     run = Run(directory)
     try:
         diagnosis = _checked(run, reruns)
+        if comparison is not None:
+            diagnosis = with_comparison(diagnosis, *comparison(run))
         # The document first: whoever closes the pipe of the report early must not lose it.
         _write_json(diagnosis, run.info, json_target)
         if json_target != STANDARD_OUTPUT:

@@ -14,6 +14,7 @@ from trueline.model import Divergence, Location, Op
 from trueline.store import Run
 
 _STEP_OF_TRACE = 0
+_NEARLY = 0.01
 
 
 def explained(parting: Parting, differences: list[Difference], mine: Run, reference: Run) -> Divergence:
@@ -22,7 +23,7 @@ def explained(parting: Parting, differences: list[Difference], mine: Run, refere
     module = parting.pair.mine.module if parting.pair is not None else None
     other = parting.pair.reference.module if parting.pair is not None else None
     if parting.phase in {"backward", "update"}:
-        return _of_update(parting, differences, evidence)
+        return _of_update(parting, differences, reference, evidence)
     own = [each for each in differences if each.subject == "layer" and module is not None and each.module == module.name]
     own = [each for each in own if not each.hidden or parting.what == "running statistics"]
     if not parting.between and own:
@@ -64,7 +65,7 @@ def _by(cause: Difference, parting: Parting, evidence: list[str]) -> Divergence:
     )  # fmt: skip
 
 
-def _of_update(parting: Parting, differences: list[Difference], evidence: list[str]) -> Divergence:
+def _of_update(parting: Parting, differences: list[Difference], reference: Run, evidence: list[str]) -> Divergence:
     """Gradients or updates that differ: clipping and the optimizer, then what only its effect tells."""
     order = {"clip": 0, "optimizer": 1, "schedule": 2, "loss": 3}
     if parting.phase == "update":
@@ -79,13 +80,27 @@ def _of_update(parting: Parting, differences: list[Difference], evidence: list[s
         )  # fmt: skip
     pair = parting.pair
     module = pair.mine.module if pair is not None else None
-    factor = parting.apart.factor
-    cause_text = f"It is about {factor:.4g} times the reference's." if factor == factor and abs(factor - 1) > 0.01 else None
+    cause_text = _by_factor(parting, reference)
     return Divergence(
         parting.step, parting.phase, module.name if module else None, pair.reference.module.name if pair else None,
         module.called if module else None, cause_text, "cg.02" if parting.phase == "backward" else "api.01",
         "Compare what happens between the backward pass and the optimizer's step.", evidence,
     )  # fmt: skip
+
+
+def _by_factor(parting: Parting, reference: Run) -> str | None:
+    """What the size of an update tells where all settings are the same: a setting may be without effect."""
+    factor = parting.apart.factor
+    if factor != factor or abs(factor - 1) <= _NEARLY:
+        return None
+    told = {each.name: each.value for each in reversed(reference.hyperparameters)}
+    momentum = told.get("momentum")
+    if parting.phase == "update" and told.get("nesterov") and isinstance(momentum, float) and abs(factor * (1 + momentum) - 1) < _NEARLY:
+        return (
+            f"nesterov is set on both sides, but the update is {factor:.4g} times the reference's, which is 1 / (1 + momentum): "
+            "this optimizer does not use it here."
+        )
+    return f"It is about {factor:.4g} times the reference's."
 
 
 def _other_operations(parting: Parting, mine: Run, reference: Run) -> tuple[str, Location | None, str | None] | None:

@@ -141,16 +141,23 @@ def _renamed(mine: list[Layer], reference: list[Layer], found: list[tuple[int, i
 
 
 def _left_over(mine: list[Layer], reference: list[Layer], found: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Layers that were called in another order: those whose kind and shapes leave one counterpart only."""
-    left = [a for a in range(len(mine)) if a not in {pair[0] for pair in found} and mine[a].parameters]
-    right = [b for b in range(len(reference)) if b not in {pair[1] for pair in found} and reference[b].parameters]
-    extra = []
-    for a in left:
-        fitting = [b for b in right if gain(mine[a], reference[b]) >= _PARTLY]
-        rivals = [other for other in left if any(gain(mine[other], reference[b]) >= _PARTLY for b in fitting)]
-        if fitting and len(rivals) == len(fitting):
-            extra.append((a, fitting[rivals.index(a)]))
-    return extra
+    """Layers that are called in another order: both sides have as many left of a kind and shape."""
+    left = _groups(mine, {pair[0] for pair in found})
+    right = _groups(reference, {pair[1] for pair in found})
+    return [
+        pair
+        for signature, own in left.items()
+        if len(own) == len(right.get(signature, []))
+        for pair in zip(own, right[signature], strict=True)
+    ]
+
+
+def _groups(layers: list[Layer], taken: set[int]) -> dict[str, list[int]]:
+    groups: dict[str, list[int]] = {}
+    for place, layer in enumerate(layers):
+        if place not in taken and layer.parameters:
+            groups.setdefault(_signature(layer), []).append(place)
+    return groups
 
 
 def _by_signature(mine: list[Layer], reference: list[Layer]) -> list[Pair]:

@@ -158,7 +158,8 @@ def _unmatched(own: list[Layer], expected: list[Layer], pairs: list[Pair]) -> li
         ("reference", expected, {pair.reference.module.path for pair in pairs}),
     ):
         found += [
-            {"side": side, "module": layer.module.name, "kind": layer.module.kind, "type": layer.module.type}
+            {"side": side, "module": layer.module.name, "kind": layer.module.kind, "type": layer.module.type,
+             "parameters": len(layer.parameters)}
             for layer in layers
             if layer.module.path not in taken
         ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from trueline.checks import first_nonfinite, registry
 from trueline.diagnose.rank import cause_of, mark_consequences
-from trueline.model import Conclusion, Diagnosis, Finding, NonFinite, Verdict
+from trueline.model import Comparison, Conclusion, Diagnosis, Divergence, Finding, NonFinite, Verdict
 from trueline.store import Run
 
 
@@ -32,6 +34,26 @@ def _first_nonfinite(run: Run, closer: Run | None) -> NonFinite | None:
         return found
     seen = first_nonfinite(closer)
     return seen if seen is not None and seen.operation is not None else found
+
+
+def with_comparison(diagnosis: Diagnosis, reference: str, comparison: Comparison) -> Diagnosis:
+    """The diagnosis with what a reference shows. Where the two part for a reason that is known, that is the cause."""
+    found = comparison.first_divergence
+    verdict = diagnosis.verdict
+    if found is not None and (found.cause is not None or verdict.cause is None):
+        verdict = Verdict("problem_found", found.item, sentence_of_divergence(found))
+    elif found is None and verdict.status == "no_problem":
+        verdict = Verdict("no_problem", None, f"{verdict.headline} {comparison.verdict}")
+    return msgspec.structs.replace(diagnosis, verdict=verdict, reference=reference, comparison=comparison)
+
+
+def sentence_of_divergence(found: Divergence) -> str:
+    """Where two runs part and why, in one sentence or two."""
+    place = f" in {found.module}" if found.module else ""
+    where = f" ({found.location})" if found.location else ""
+    words = {"init": "the initial weights", "data": "the data", "loss": "the loss", "update": "the update"}
+    what = words.get(found.phase, f"the {found.phase} pass")
+    return f"It parts from the reference at step {found.step} in {what}{place}{where}: {found.cause or 'no setting explains it.'}"
 
 
 def diagnose_nothing(run_name: str, reason: str) -> Diagnosis:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from trueline.model.comparison import Comparison
 from trueline.model.location import Location
 
 
@@ -73,5 +74,5 @@ class Diagnosis(msgspec.Struct, frozen=True):
     checklist: list[Finding]
     schema: str = "trueline.diagnosis/1"
     reference: str | None = None
-    comparison: dict[str, Any] | None = None
+    comparison: Comparison | None = None
     nonfinite: NonFinite | None = None

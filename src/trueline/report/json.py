@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from trueline.model import Diagnosis, Finding, Location, NonFinite, RunInfo
+from trueline.model import Comparison, Diagnosis, Finding, Location, NonFinite, RunInfo
 
 
 def diagnosis_json(diagnosis: Diagnosis, info: RunInfo | None = None) -> bytes:
@@ -21,7 +21,7 @@ def diagnosis_json(diagnosis: Diagnosis, info: RunInfo | None = None) -> bytes:
         "reference": diagnosis.reference,
         "verdict": diagnosis.verdict,
         "checklist": [_item(finding) for finding in diagnosis.checklist],
-        "comparison": diagnosis.comparison,
+        "comparison": _comparison(diagnosis.comparison),
         "nonfinite": _nonfinite(diagnosis.nonfinite),
         "recording": None if info is None else _recording(info),
     }
@@ -57,6 +57,16 @@ def _location(location: Location | None) -> dict[str, Any] | None:
         "function": location.function,
         "source": location.source,
     }
+
+
+def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:
+    if comparison is None:
+        return None
+    told: dict[str, Any] = msgspec.to_builtins(comparison)
+    found = comparison.first_divergence
+    if found is not None:
+        told["first_divergence"]["location"] = _location(found.location)
+    return told
 
 
 def _nonfinite(nonfinite: NonFinite | None) -> dict[str, Any] | None:

@@ -12,8 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from trueline.diagnose.conclude import sentence_of
-from trueline.model import Conclusion, Diagnosis, Evidence, Finding, Location, RunInfo
-from trueline.report.words import MARKS, many, number, percent, seconds
+from trueline.model import Conclusion, Diagnosis, Evidence, Finding, RunInfo
+from trueline.report.comparison import comparison_lines, divergence_panel
+from trueline.report.words import MARKS, many, number, percent, seconds, source_line
 from trueline.store import Run
 
 _MOST_EVIDENCE_IN_VERDICT = 3
@@ -23,8 +24,14 @@ _BAR_WIDTH = 40
 
 def print_report(console: Console, diagnosis: Diagnosis, run: Run, *, verbose: bool = False) -> None:
     """Write the report. Without `verbose` it fits on a screen and says how to see more."""
-    console.print(verdict_panel(diagnosis))
+    comparison = diagnosis.comparison
+    if comparison is not None and comparison.first_divergence is not None:
+        console.print(divergence_panel(comparison, comparison.first_divergence))
+    else:
+        console.print(verdict_panel(diagnosis))
     console.print(_recording_line(run))
+    if comparison is not None:
+        console.print(*comparison_lines(comparison), sep="\n")
     console.print()
     console.print(checklist_table(diagnosis))
     if verbose:
@@ -53,7 +60,7 @@ def verdict_panel(diagnosis: Diagnosis) -> Panel:
 def _cause(diagnosis: Diagnosis, cause: Finding) -> RenderableType:
     parts: list[RenderableType] = [Text(cause.summary, style="bold")]
     if cause.location is not None:
-        parts += [Text(), _source_line(cause.location)]
+        parts += [Text(), source_line(cause.location)]
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="bold", no_wrap=True)
     rows.add_column()
@@ -79,15 +86,6 @@ def _different(evidence: list[Evidence]) -> list[Evidence]:
 def _certainty(finding: Finding) -> str:
     confirmed = {True: ", confirmed by a rerun without the fault", False: ", and a rerun without it did not help", None: ""}
     return percent(finding.confidence) + confirmed[finding.confirmed]
-
-
-def _source_line(location: Location) -> Text:
-    text = Text(str(location), style="cyan")
-    if location.module:
-        text.append(f"  in {location.module}", style="dim")
-    if location.source:
-        text.append(f"\n    {location.source.strip()}", style="bold")
-    return text
 
 
 def _recording_line(run: Run) -> Text:
@@ -148,7 +146,7 @@ def details_of(finding: Finding) -> RenderableType:
     heading.append(f"  {words}")
     parts: list[RenderableType] = [Text(finding.summary)]
     if finding.location:
-        parts.append(_source_line(finding.location))
+        parts.append(source_line(finding.location))
     parts += [_evidence(each) for each in finding.evidence]
     if finding.fix:
         parts.append(_labelled("Fix", finding.fix))

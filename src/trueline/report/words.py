@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from trueline.model import Conclusion
+from rich.text import Text
+
+from trueline.model import Conclusion, Location
 
 MARKS: dict[Conclusion, tuple[str, str, str]] = {
     Conclusion.PROBLEM_FOUND: ("✗", "problem found", "bold red"),
@@ -66,3 +68,13 @@ def size(count: float) -> str:
 
 def many(count: int, noun: str) -> str:
     return f"{number(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def source_line(location: Location) -> Text:
+    """A place in a script, with what stands there."""
+    text = Text(str(location), style="cyan")
+    if location.module:
+        text.append(f"  in {location.module}", style="dim")
+    if location.source:
+        text.append(f"\n    {location.source.strip()}", style="bold")
+    return text

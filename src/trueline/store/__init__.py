@@ -1,16 +1,28 @@
 """The run directory on disk: one writer, one reader, a documented schema (schema.sql)."""
 
 from trueline.store.database import last_step
-from trueline.store.format import CLOSER_FOLDER, FORMAT, MANIFEST_FILE, RERUN_FOLDER, SCRATCH_FOLDER, read_info, write_info
+from trueline.store.format import (
+    ALIGNED_FOLDER,
+    CLOSER_FOLDER,
+    FORMAT,
+    MANIFEST_FILE,
+    PERTURBED_FOLDER,
+    RERUN_FOLDER,
+    SCRATCH_FOLDER,
+    read_info,
+    write_info,
+)
 from trueline.store.reader import Run
 from trueline.store.runs import create_run_directory, delete_run, find_run, list_runs, runs_folder, size_of
 from trueline.store.tensors import StoredTensor, read_tensors, write_tensors
 from trueline.store.writer import Writer
 
 __all__ = [
+    "ALIGNED_FOLDER",
     "CLOSER_FOLDER",
     "FORMAT",
     "MANIFEST_FILE",
+    "PERTURBED_FOLDER",
     "RERUN_FOLDER",
     "SCRATCH_FOLDER",
     "Run",

@@ -18,6 +18,9 @@ TENSOR_FOLDER = "tensors"
 RERUN_FOLDER = "rerun"
 # A second recording in a mode of the framework that shows more.
 CLOSER_FOLDER = "closer"
+# Recordings that start alike on both sides of a comparison, and the reference's once more with noise.
+ALIGNED_FOLDER = "aligned"
+PERTURBED_FOLDER = "perturbed"
 # With the number of the rank: files that a framework writes while it is recorded. Gone when they have been read.
 SCRATCH_FOLDER = "scratch"
 MANIFEST_FILE = "manifest.json"
