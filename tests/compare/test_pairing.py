@@ -23,7 +23,9 @@ SHAPES: dict[str, Shapes] = {
 def layer(place: int, path: str, kind: str, shapes: Shapes | None = None) -> Layer:
     module = Module(place + 1, 0, path, path, kind.title(), kind, None, None, None, {})
     parameters = {
-        role: Parameter(100 * place + number, 0, place + 1, f"{path}.{role}", role, shape, "float32", True, False, None, None, None)
+        role: Parameter(
+            100 * place + number, 0, place + 1, f"{path}.{role}", role, shape, "float32", True, False, None, None, None
+        )
         for number, (role, shape) in enumerate((SHAPES[kind] if shapes is None else shapes).items())
     }
     return Layer(module, "model", parameters, place)

@@ -59,7 +59,9 @@ def compare_with(reference: Reference, run: Run, script: Script | None) -> tuple
     mine = script or _script_of(run)
     reasons = [reason for each in (run, other) if (reason := why_not_aligned(each)) is not None]
     if not reasons and reference.script is not None and not is_ready(other):
-        with Progress([], other.directory / ALIGNED_FOLDER, "Running the reference without dropout, twice (Ctrl-C leaves it out)"):
+        with Progress(
+            [], other.directory / ALIGNED_FOLDER, "Running the reference without dropout, twice (Ctrl-C leaves it out)"
+        ):
             record_reference(other, reference.script.command)
     if not reasons and mine is not None and is_ready(other):
         with Progress([], run.directory / ALIGNED_FOLDER, "Running the script from the reference's weights, with its batches"):

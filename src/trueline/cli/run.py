@@ -86,9 +86,13 @@ def _steps(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 @click.option(
     "--graph-tensors", is_flag=True, help="MindSpore: stay in graph mode, and record what the cells of compiled graphs give."
 )
-@click.option("--as-reference", is_flag=True, help="Keep weights and batches, so that other runs can be aligned to this one; no dropout.")
+@click.option(
+    "--as-reference", is_flag=True, help="Keep weights and batches, so that other runs can be aligned to this one; no dropout."
+)
 @click.option("--align-to", metavar="RUN", help="Start from the weights and take the batches of this run; no dropout.")
-@click.option("--map", "map_file", metavar="FILE", help="With --align-to: JSON with my parameters and the reference's counterparts.")
+@click.option(
+    "--map", "map_file", metavar="FILE", help="With --align-to: JSON with my parameters and the reference's counterparts."
+)
 @click.option("--perturb", is_flag=True, help="Start one unit in the last place beside, to see how far noise is carried.")
 @click.option("-m", "as_module", is_flag=True, help="SCRIPT is a module name, as with python -m.")
 @click.argument("script")

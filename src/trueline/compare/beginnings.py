@@ -62,7 +62,9 @@ def _other_distribution(mine: TensorStat, reference: TensorStat, count: int) -> 
     a, b = float(mine.std or 0.0), float(reference.std or 0.0)
     if min(a, b) <= 1e-3 * max(a, b):
         if max(a, b) == 0.0:
-            return None if mine.mean == reference.mean else f"all {_number(mine.mean)}, in the reference {_number(reference.mean)}"
+            return (
+                None if mine.mean == reference.mean else f"all {_number(mine.mean)}, in the reference {_number(reference.mean)}"
+            )
         return f"std {_number(a)}, in the reference {_number(b)}"
     error = math.sqrt(1.0 / count)
     if abs(math.log(a / b)) > max(math.log(_MILD_RATIO), _ERRORS * error):
@@ -135,7 +137,12 @@ def _line_of_first_call(run: Run):  # noqa: ANN202 - a Location or None
 def _drawn(run: Run) -> bool | None:
     """Whether the training samples come in random order; None where that is not known."""
     loader = _training_loader(run)
-    if loader is not None and loader.sampler in {"RandomSampler", "ShuffleDataset", "WeightedRandomSampler", "DistributedSampler"}:
+    if loader is not None and loader.sampler in {
+        "RandomSampler",
+        "ShuffleDataset",
+        "WeightedRandomSampler",
+        "DistributedSampler",
+    }:
         return True
     batches = _training_batches(run)
     prints = [print_ for batch in batches for print_ in batch.fingerprints]

@@ -26,26 +26,37 @@ def explained(parting: Parting, differences: list[Difference], mine: Run, refere
         return _of_update(parting, differences, reference, evidence)
     own = [each for each in differences if each.subject == "layer" and module is not None and each.module == module.name]
     own = [each for each in own if not each.hidden or parting.what == "running statistics"]
+    other_ops = _other_operations(parting, mine, reference)
+    if other_ops is not None and parting.unsure and not parting.between:
+        return _by_operations(other_ops, parting, mine, own, evidence)
     if not parting.between and own:
         cause = sorted(own, key=lambda each: each.setting == "padding")[0]
         return _by(cause, parting, evidence + [each.sentence for each in own if each is not cause])
-    told = _other_operations(parting, mine, reference)
-    if told is not None:
-        sentence, place, name = told
-        if own:
-            sentence = f"{sentence} {own[0].sentence}"
-        named = name if parting.between and name is not None else module.name if module is not None else name
-        item = "cg.03" if parting.between else "api.01"
-        return Divergence(
-            parting.step, parting.phase, named, other.name if other else None, place or (module.called if module else None), sentence,
-            item, "Compute the same as the reference there.", evidence,
-        )  # fmt: skip
+    if other_ops is not None:
+        return _by_operations(other_ops, parting, mine, own, evidence)
     if own:
         return _by(own[0], parting, evidence)
     location = (module.called or module.built) if module is not None else None
     return Divergence(
         parting.step, parting.phase, module.name if module else None, other.name if other else None, location, None, "cg.03",
         "Compare the code of both modules line by line.", evidence,
+    )  # fmt: skip
+
+
+def _by_operations(
+    told: tuple[str, Location | None, str | None], parting: Parting, mine: Run, own: list[Difference], evidence: list[str]
+) -> Divergence:
+    """By what is computed otherwise; where the layer pads otherwise too, the two may make up for each other."""
+    sentence, place, name = told
+    module = parting.pair.mine.module if parting.pair is not None else None
+    other = parting.pair.reference.module if parting.pair is not None else None
+    inside = not parting.between and not parting.unsure
+    if own:
+        sentence = f"{sentence} {own[0].sentence}"
+    named = module.name if inside and module is not None else name or (module.name if module is not None else None)
+    return Divergence(
+        parting.step, parting.phase, named, other.name if other else None, place or (module.called if module else None), sentence,
+        "api.01" if inside else "cg.03", "Compute the same as the reference there.", evidence,
     )  # fmt: skip
 
 
@@ -70,7 +81,8 @@ def _of_update(parting: Parting, differences: list[Difference], reference: Run, 
     order = {"clip": 0, "optimizer": 1, "schedule": 2, "loss": 3}
     if parting.phase == "update":
         order = {"optimizer": 0, "schedule": 1, "clip": 2}
-    causes = sorted((each for each in differences if each.subject in order), key=lambda each: order[each.subject])
+    known = [each for each in differences if each.subject in order and each.step <= parting.step + 1]
+    causes = sorted(known, key=lambda each: order[each.subject])
     if causes:
         cause = causes[0]
         phase = "update" if cause.subject in {"clip", "optimizer", "schedule"} else parting.phase
@@ -95,7 +107,12 @@ def _by_factor(parting: Parting, reference: Run) -> str | None:
         return None
     told = {each.name: each.value for each in reversed(reference.hyperparameters)}
     momentum = told.get("momentum")
-    if parting.phase == "update" and told.get("nesterov") and isinstance(momentum, float) and abs(factor * (1 + momentum) - 1) < _NEARLY:
+    if (
+        parting.phase == "update"
+        and told.get("nesterov")
+        and isinstance(momentum, float)
+        and abs(factor * (1 + momentum) - 1) < _NEARLY
+    ):
         return (
             f"nesterov is set on both sides, but the update is {factor:.4g} times the reference's, which is 1 / (1 + momentum): "
             "this optimizer does not use it here."
@@ -107,12 +124,18 @@ def _other_operations(parting: Parting, mine: Run, reference: Run) -> tuple[str,
     """What is computed otherwise between the last layer that is right and the first that is not."""
     pair, after = parting.pair, parting.after
     own = _region(mine, after.mine if after else None, pair.mine if pair else None, inside=not parting.between)
-    expected = _region(reference, after.reference if after else None, pair.reference if pair else None, inside=not parting.between)
+    expected = _region(
+        reference, after.reference if after else None, pair.reference if pair else None, inside=not parting.between
+    )
     if not own and not expected:
         return None
     a = Counter(family for op in own if (family := _family(op)) is not None)
     b = Counter(family for op in expected if (family := _family(op)) is not None)
     missing, extra = b - a, a - b
+    if parting.unsure and set(missing) | set(extra) > {"pad"}:
+        # Padding before a layer or in it comes to the same.
+        missing.pop("pad", None)
+        extra.pop("pad", None)
     if not missing and not extra:
         return _other_numbers(own, expected, mine)
     words = []

@@ -15,8 +15,8 @@ _ROLES = {
     "gamma": "weight", "embedding_table": "weight", "embedding_weight": "weight", "beta": "bias", "moving_mean": "running_mean",
     "moving_variance": "running_var",
 }  # fmt: skip
-# Counters that one framework keeps and another does not.
-_UNCOUNTED = {"num_batches_tracked"}
+# Buffers that belong to what a layer learns; masks, tables and counters are the script's own affair.
+_STATISTICS = {"running_mean", "running_var"}
 # What authors call the same part of a model.
 _WORDS = {
     "q": "query", "wq": "query", "toq": "query", "qproj": "query", "queries": "query", "k": "key", "wk": "key", "tok": "key",
@@ -77,12 +77,10 @@ def layers_of_run(run: Run) -> list[Layer]:
     return layers_of(modules, list(run.parameters.values()), call_order(run), {root.id: root.name for root in run.roots})
 
 
-def layers_of(
-    modules: list[Module], parameters: list[Parameter], order: dict[int, int], roots: dict[int, str]
-) -> list[Layer]:
+def layers_of(modules: list[Module], parameters: list[Parameter], order: dict[int, int], roots: dict[int, str]) -> list[Layer]:
     owned: dict[int, dict[str, Parameter]] = {}
     for parameter in parameters:
-        if parameter.same_as is None and parameter.path.rpartition(".")[2] not in _UNCOUNTED:
+        if parameter.same_as is None and (not parameter.buffer or role_of(parameter) in _STATISTICS):
             owned.setdefault(parameter.module, {})[role_of(parameter)] = parameter
     parents = {(module.root, module.path.rpartition(".")[0]) for module in modules if module.path}
     unseen = len(order)

@@ -17,7 +17,7 @@ _FIRST = 0
 
 
 class Parting(msgspec.Struct, frozen=True):
-    """What was found to be off first. `pair` is the layer it was seen at; `between`: it came in with what the layer was given, so
+    """What was found to be off first. `unsure`: what went into the layer cannot be compared. `pair` is the layer it was seen at; `between`: it came in with what the layer was given, so
     the operations between `after` (the last layer that was right) and it are to blame."""
 
     step: int
@@ -28,6 +28,7 @@ class Parting(msgspec.Struct, frozen=True):
     apart: Distance
     floor: float
     what: str
+    unsure: bool = False
 
 
 class Sides:
@@ -69,9 +70,10 @@ def forward(sides: Sides, step: int = _FIRST) -> Parting | None:
             continue
         given = sides.is_off(step, "input", pair)
         # Inputs of another size, as padded beforehand, say nothing.
-        inherited = given is not None and math.isfinite(given[0].relative)
+        unsure = given is not None and not math.isfinite(given[0].relative)
+        inherited = given is not None and not unsure
         shown = given if inherited and given is not None else found
-        return Parting(step, "forward", pair, inherited, right, *shown, "input" if inherited else "output")
+        return Parting(step, "forward", pair, inherited, right, *shown, "input" if inherited else "output", unsure)
     return _behind_the_layers(sides, step, right)
 
 

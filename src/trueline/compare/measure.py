@@ -21,6 +21,10 @@ _EPSILON = 2.0**-23
 _LEAST = {"float16": 2.0**-9, "bfloat16": 2.0**-6, "float32": 24 * _EPSILON, "float64": 24 * _EPSILON}
 
 
+# Optimizers divide by roots of small numbers, and each framework does so in its own order.
+_TIMES_FOR_UPDATES = 10.0
+
+
 class Distance(msgspec.Struct, frozen=True):
     """`relative` is the L2 norm of the difference over that of the reference; infinite where only one side has NaN, infinities, or
     another shape. `factor` is the number that mine would have to be divided by to come nearest to the reference."""
@@ -84,7 +88,7 @@ class Floor:
     def of_update(self, step: int, path: str) -> float:
         moved = None if self._perturbed is None else self._perturbed.update(step, path)
         values = self._reference.update(step, path)
-        floor = max(self._least, self._measured(values, moved))
+        floor = max(_TIMES_FOR_UPDATES * self._least, self._measured(values, moved))
         weights = self._reference.get(step, "parameter", path)
         if values is not None and weights is not None and values.size:
             # A small update is the difference of two large weights, each rounded.

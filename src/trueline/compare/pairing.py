@@ -60,6 +60,28 @@ def parameter_pairs(pairs: list[Pair]) -> dict[str, str]:
     return found
 
 
+def loose_pairs(mine: list[Layer], reference: list[Layer], pairs: list[Pair]) -> dict[str, str]:
+    """Parameters of layers without counterpart that fit one of the other side by their shape alone: a table of positions may be a
+    parameter of the model or an embedding."""
+    left = _by_shape(mine, {pair.mine.module.id for pair in pairs})
+    right = _by_shape(reference, {pair.reference.module.id for pair in pairs})
+    found: dict[str, str] = {}
+    for shape, names in left.items():
+        if len(right.get(shape, [])) == len(names):
+            found.update(zip(names, right[shape], strict=True))
+    return found
+
+
+def _by_shape(layers: list[Layer], paired: set[int]) -> dict[tuple[int, ...], list[str]]:
+    found: dict[tuple[int, ...], list[str]] = {}
+    for layer in layers:
+        if layer.module.id not in paired:
+            for parameter in layer.parameters.values():
+                shape = tuple(length for length in parameter.shape if length != 1)
+                found.setdefault(shape, []).append(f"{layer.root}.{parameter.path}")
+    return found
+
+
 def gain(mine: Layer, reference: Layer) -> float:
     """How much speaks for two layers being the same; 0 where they cannot be."""
     if mine.module.kind != reference.module.kind or bool(mine.parameters) != bool(reference.parameters):

@@ -12,7 +12,7 @@ from trueline.compare.difference import Difference
 from trueline.compare.explain import explained, pairs_as_rows
 from trueline.compare.layers import Layer, layers_of_run
 from trueline.compare.localise import Parting, Sides, backward, forward, running_statistics, update
-from trueline.compare.pairing import Pair, pair_layers, parameter_pairs
+from trueline.compare.pairing import Pair, loose_pairs, pair_layers, parameter_pairs
 from trueline.compare.settings import (
     clip_differences,
     coarsest,
@@ -24,6 +24,10 @@ from trueline.compare.settings import (
 )
 from trueline.model import Comparison, Divergence
 from trueline.store import Run
+
+
+# Rates that are not read at every step are known at most so many steps late.
+_LASTING = 8
 
 
 class Aligned(msgspec.Struct, frozen=True):
@@ -39,7 +43,10 @@ def compare_runs(mine: Run, reference: Run, aligned: Aligned | None) -> Comparis
     pairs = pair_runs(mine, reference)
     if aligned is not None:
         pairs = pair_runs(aligned.mine, aligned.reference) or pairs
-    differences = settings_that_differ(mine, reference, pairs)
+    differences = [*what_alignment_hides(mine, reference, pairs)]
+    # Compiled graphs hide clipping and losses, which aligned runs show; they are also looked at in every step.
+    shown = (mine, reference) if aligned is None else (aligned.mine, aligned.reference)
+    differences += settings_that_differ(*shown, pairs, exact=aligned is not None)
     own, expected = layers_of_run(mine), layers_of_run(reference)
     curves = Curves(None, None, None, [])
     divergence = None
@@ -59,15 +66,34 @@ def pair_runs(mine: Run, reference: Run) -> list[Pair]:
     return pair_layers(layers_of_run(mine), layers_of_run(reference))
 
 
-def settings_that_differ(mine: Run, reference: Run, pairs: list[Pair]) -> list[Difference]:
-    """Everything that two runs were told otherwise, whether or not it matters."""
-    schedule, precision = schedule_difference(mine, reference), precision_difference(mine, reference)
+def parameters_of(mine: Run, reference: Run) -> dict[str, str]:
+    """My parameters and the reference's that take their place."""
+    own, expected = layers_of_run(mine), layers_of_run(reference)
+    pairs = pair_layers(own, expected)
+    return parameter_pairs(pairs) | loose_pairs(own, expected, pairs)
+
+
+def what_alignment_hides(mine: Run, reference: Run, pairs: list[Pair]) -> list[Difference]:
+    """Data and initial weights, as the scripts have them."""
+    own = {layer.module.path: layer for layer in layers_of_run(mine)}
+    expected = {layer.module.path: layer for layer in layers_of_run(reference)}
+    # The same layers in the runs as they are, whose parameters have other numbers.
+    natural = [
+        Pair(own[pair.mine.module.path], expected[pair.reference.module.path], pair.confidence)
+        for pair in pairs
+        if pair.mine.module.path in own and pair.reference.module.path in expected
+    ]
+    return [*data_differences(mine, reference), *initial_differences(mine, reference, natural)]
+
+
+def settings_that_differ(mine: Run, reference: Run, pairs: list[Pair], *, exact: bool) -> list[Difference]:
+    """Everything that two runs were told otherwise, whether or not it matters. `exact`: rates are known at every step."""
+    schedule = schedule_difference(mine, reference, lasting=1 if exact else _LASTING)
+    precision = precision_difference(mine, reference)
     optimizer = optimizer_differences(mine, reference, parameter_pairs(pairs))
     if schedule is not None and schedule.step == 0:
         schedule = None
     return [
-        *data_differences(mine, reference),
-        *initial_differences(mine, reference, pairs),
         *layer_differences(pairs),
         *loss_differences(mine, reference),
         *clip_differences(mine, reference),
@@ -129,7 +155,15 @@ def _at_loss(sides: Sides, curves: Curves, differences: list[Difference]) -> Div
     ratio = own / expected if own is not None and expected else None
     text = f"The loss is {ratio:.6g} times the reference's: look at its reduction and its terms." if ratio else None
     return Divergence(
-        step, "loss", None, None, calls[0].location if calls else None, text, "cg.04", "Compute the loss as the reference does.", evidence
+        step,
+        "loss",
+        None,
+        None,
+        calls[0].location if calls else None,
+        text,
+        "cg.04",
+        "Compute the loss as the reference does.",
+        evidence,
     )
 
 
@@ -158,8 +192,13 @@ def _unmatched(own: list[Layer], expected: list[Layer], pairs: list[Pair]) -> li
         ("reference", expected, {pair.reference.module.path for pair in pairs}),
     ):
         found += [
-            {"side": side, "module": layer.module.name, "kind": layer.module.kind, "type": layer.module.type,
-             "parameters": len(layer.parameters)}
+            {
+                "side": side,
+                "module": layer.module.name,
+                "kind": layer.module.kind,
+                "type": layer.module.type,
+                "parameters": len(layer.parameters),
+            }
             for layer in layers
             if layer.module.path not in taken
         ]
@@ -168,13 +207,17 @@ def _unmatched(own: list[Layer], expected: list[Layer], pairs: list[Pair]) -> li
 
 def _row(difference: Difference) -> dict[str, Any]:
     row: dict[str, Any] = msgspec.to_builtins(difference)
-    row["location"] = None if difference.location is None else {"file": difference.location.file, "line": difference.location.line}
+    row["location"] = (
+        None if difference.location is None else {"file": difference.location.file, "line": difference.location.line}
+    )
     return row
 
 
 def _limits(aligned: Aligned | None) -> str:
     if aligned is None:
-        return "Only what both runs tell of themselves was compared: they start from other weights and are fed with other batches."
+        return (
+            "Only what both runs tell of themselves was compared: they start from other weights and are fed with other batches."
+        )
     return (
         "Runs with the same weights and batches, without dropout, were compared tensor by tensor for two steps and by their losses for "
         f"{min(len(aligned.mine.steps), len(aligned.reference.steps))}."

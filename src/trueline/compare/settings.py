@@ -98,7 +98,9 @@ def optimizer_differences(mine: Run, reference: Run, parameters: dict[str, str])
         setting = key[0]
         a, b = values[key]
         some = "" if count == compared else f" for {count} of {compared} parameters (such as {examples[key]})"
-        words = {"lr": "learning rate (lr)", "weight_decay_form": "form of the weight decay", "type": "optimizer"}.get(setting, setting)
+        words = {"lr": "learning rate (lr)", "weight_decay_form": "form of the weight decay", "type": "optimizer"}.get(
+            setting, setting
+        )
         found.append(
             Difference(
                 "optimizer", setting, a, b, "update", "hp.01" if setting == "lr" else "api.01",
@@ -125,12 +127,15 @@ def _settings_by_parameter(run: Run) -> dict[str, dict[str, Any]]:
     return found
 
 
-def schedule_difference(mine: Run, reference: Run) -> Difference | None:
-    """The first step at which the learning rates are not the same."""
+def schedule_difference(mine: Run, reference: Run, *, lasting: int) -> Difference | None:
+    """The first step from which on the learning rates are not the same for so many steps: what is not read at every step is known a
+    little late."""
     own, expected = _rates(mine), _rates(reference)
-    for step in range(min(len(own), len(expected))):
+    steps = min(len(own), len(expected))
+    off = [not _same_rate(own[step], expected[step]) for step in range(steps)]
+    for step in range(steps):
         a, b = own[step], expected[step]
-        if a is not None and b is not None and not math.isclose(a, b, rel_tol=1e-6):
+        if a is not None and b is not None and off[step] and all(off[step : step + lasting]):
             built = [event.location for event in mine.events_of("scheduler_step") if event.location is not None]
             optimizer = next((each.built for each in mine.optimizers.values() if each.built), None)
             return Difference(
@@ -142,11 +147,15 @@ def schedule_difference(mine: Run, reference: Run) -> Difference | None:
     return None
 
 
+def _same_rate(mine: float | None, reference: float | None) -> bool:
+    return mine is None or reference is None or math.isclose(mine, reference, rel_tol=1e-6)
+
+
 def _rates(run: Run) -> list[float | None]:
     """The learning rate of the first group at every step."""
-    changes = [(each.step, each.value) for each in run.hyperparameters if each.name == "lr" and each.group == 0]
     first = min((each.optimizer for each in run.hyperparameters), default=None)
-    changes = [(each.step, each.value) for each in run.hyperparameters if each.name == "lr" and each.group == 0 and each.optimizer == first]
+    rates = [each for each in run.hyperparameters if each.name == "lr" and each.group == 0 and each.optimizer == first]
+    changes = [(each.step, each.value) for each in rates]
     found: list[float | None] = []
     current: float | None = None
     for step in run.steps:

@@ -47,7 +47,7 @@ def read_map(path: Path) -> dict[str, str]:
     except OSError as problem:
         raise TruelineError(f"{path} cannot be read ({problem.strerror}). Give a JSON file to --map.") from problem
     except (msgspec.DecodeError, ValueError) as problem:
-        raise TruelineError(f"{path} is not a JSON object of names ({problem}). Expected {{\"mine\": \"reference\"}}.") from problem
+        raise TruelineError(f'{path} is not a JSON object of names ({problem}). Expected {{"mine": "reference"}}.') from problem
 
 
 def write_map(pairs: dict[str, str], path: Path) -> None:

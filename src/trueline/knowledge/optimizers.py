@@ -18,9 +18,24 @@ _FAMILY = {
 _DECOUPLED = {"adamw", "adamweightdecay", "lamb", "muon"}
 _ZERO = ("weight_decay", "momentum", "dampening")
 _FALSE = ("nesterov", "amsgrad", "maximize")
-_COMPARED = ("lr", "momentum", "dampening", "weight_decay", "nesterov", "betas", "eps", "amsgrad", "maximize", "alpha", "centered")
+_COMPARED = (
+    "lr",
+    "momentum",
+    "dampening",
+    "weight_decay",
+    "nesterov",
+    "betas",
+    "eps",
+    "amsgrad",
+    "maximize",
+    "alpha",
+    "centered",
+)
 # What an optimizer does not have says nothing.
-_OF_FAMILY = {"betas": {"adam", "nadam", "radam", "adamax", "lamb"}, "eps": {"adam", "nadam", "radam", "adamax", "rmsprop", "lamb"}}
+_OF_FAMILY = {
+    "betas": {"adam", "nadam", "radam", "adamax", "lamb"},
+    "eps": {"adam", "nadam", "radam", "adamax", "rmsprop", "lamb"},
+}
 
 
 def optimizer_settings(kind: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,9 @@ def divergence_panel(comparison: Comparison, found: Divergence) -> Panel:
     if found.fix:
         rows.add_row("Fix", Text(found.fix, style="green"))
     rows.add_row("Item", Text(f"{found.item} (trueline explain {found.item})"))
-    return Panel(Group(*parts, Text(), rows), title=title, title_align="left", border_style="red", box=box.ROUNDED, padding=(0, 1))
+    return Panel(
+        Group(*parts, Text(), rows), title=title, title_align="left", border_style="red", box=box.ROUNDED, padding=(0, 1)
+    )
 
 
 def comparison_lines(comparison: Comparison) -> list[RenderableType]:

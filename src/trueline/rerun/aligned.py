@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from trueline.compare.pairing import parameter_pairs
-from trueline.compare.runs import Aligned, pair_runs
+from trueline.compare.runs import Aligned, parameters_of
 from trueline.compare.start import write_map
 from trueline.errors import RunNotFound
 from trueline.rerun.kept_files import can_be_kept, written_files
@@ -55,7 +54,7 @@ def record_mine(run: Run, command: list[str], reference: Run, map_file: Path | N
     """
     aligned = reference.directory / ALIGNED_FOLDER
     given = map_file is not None
-    pairs = {} if given else parameter_pairs(pair_runs(seen(run), seen(reference)))
+    pairs = {} if given else parameters_of(seen(run), seen(reference))
     for _ in range(_MOST_TRIES):
         if not given:
             map_file = run.directory / MAP_FILE
@@ -64,7 +63,7 @@ def record_mine(run: Run, command: list[str], reference: Run, map_file: Path | N
         options = [*_options(run), "--align-to", str(aligned.absolute()), "--map", str(map_file and map_file.absolute())]
         record_once_more(run, ALIGNED_FOLDER, options, command, limit=_limit(run))
         made = aligned_runs(run, reference)
-        better = pairs if made is None or given else parameter_pairs(pair_runs(made.mine, made.reference))
+        better = pairs if made is None or given else parameters_of(made.mine, made.reference)
         if better == pairs:
             return
         pairs = better

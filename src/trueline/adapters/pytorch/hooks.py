@@ -98,7 +98,10 @@ class ModuleWatch(SharedModuleWatch):
     def _watched_attention(self, original: Any) -> Any:
         def watched(*args: Any, **kwargs: Any) -> Any:
             if self.recorder.alignment is not None:
-                args, kwargs = args[:4] + (0.0,) * len(args[4:5]) + args[5:], {**kwargs, **dict.fromkeys({"dropout_p"} & {*kwargs}, 0.0)}
+                args, kwargs = (
+                    args[:4] + (0.0,) * len(args[4:5]) + args[5:],
+                    {**kwargs, **dict.fromkeys({"dropout_p"} & {*kwargs}, 0.0)},
+                )
             return original(*args, **kwargs)
 
         return watched

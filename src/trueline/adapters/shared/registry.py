@@ -154,9 +154,7 @@ class Registry(Watch, ABC):
         """Give the new parameters of a tree the content that they are to start from, and keep it."""
         rows = [row for row in self._module_rows.values() if row[1] == root_id]
         root = rows[0][3]
-        modules = [
-            Module(row[0], row[1], row[2], row[2], row[4], row[5], row[6], None, None, from_json(row[9])) for row in rows
-        ]
+        modules = [Module(row[0], row[1], row[2], row[2], row[4], row[5], row[6], None, None, from_json(row[9])) for row in rows]
         held = [self._parameter_rows[number] for number in new]
         parameters = [
             Parameter(
