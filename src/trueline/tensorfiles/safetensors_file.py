@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
+from safetensors import TensorSpec, serialize_file
 
 from trueline.errors import TruelineError
 from trueline.tensorfiles.number_formats import number_format
@@ -69,3 +71,16 @@ def _header(path: Path) -> tuple[dict[str, Any], int]:
     except (msgspec.DecodeError, RecursionError) as problem:
         raise TruelineError(f"{path} has a damaged header ({problem}). Copy or save it again.") from problem
     return header, 8 + length
+
+
+def write_safetensors(path: Path, weights: dict[str, tuple[str, NDArray[Any]]], framework: str | None = None) -> None:
+    """Write tensors, each with its number format and as it lies in files (bfloat16 as uint16, eight-bit floats as uint8)."""
+    raw = {name: np.ascontiguousarray(array) for name, (_, array) in weights.items()}
+    specs = {
+        name: TensorSpec(
+            dtype=weights[name][0], shape=list(weights[name][1].shape), data_ptr=array.ctypes.data, data_len=array.nbytes
+        )
+        for name, array in raw.items()
+    }
+    words = {framework: word for word, framework in _FRAMEWORKS.items()}
+    serialize_file(specs, str(path), {"format": words[framework]} if framework in words else None)
