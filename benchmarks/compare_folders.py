@@ -110,14 +110,18 @@ def beside_msprobe(folder: Path, pair: tuple[Path, Path], size: float) -> None:
         for_msprobe(source, folder / "msprobe" / name)
     sides = [str(folder / "msprobe" / name / "dump.json") for name in ("mine", "reference")]
     try:
-        seconds, processor, peak = measured([str(PEER), "compare", "-tp", sides[0], "-gp", sides[1], "-o", str(folder / "result")])
+        seconds, processor, peak = measured(
+            [str(PEER), "compare", "-tp", sides[0], "-gp", sides[1], "-o", str(folder / "result")]
+        )
     except RuntimeError as problem:
         print(f"msprobe: {problem}")
         return
     if not any((folder / "result").rglob("*.csv")):
         print("msprobe: ended without a result")
         return
-    print(f"{'msprobe compare':<18}{seconds:>8.1f} s{processor:>10.1f} s{size / seconds:>10.2f} GB/s{peak:>9,.0f} MB   (one round)")
+    print(
+        f"{'msprobe compare':<18}{seconds:>8.1f} s{processor:>10.1f} s{size / seconds:>10.2f} GB/s{peak:>9,.0f} MB   (one round)"
+    )
 
 
 def main() -> None:

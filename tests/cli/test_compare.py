@@ -57,7 +57,13 @@ def test_equal_checkpoints(tmp_path: Path) -> None:
     state = saved(tmp_path / "a.pth")
     torch.save({"model": state, "epoch": 2}, tmp_path / "b.pth")
     document = compared(tmp_path, "a.pth", "b.pth", code=0)
-    assert document["counts"] == {"pairs": len(state), "equal": len(state), "equal_bits": len(state), "different": 0, "unmatched": 0}
+    assert document["counts"] == {
+        "pairs": len(state),
+        "equal": len(state),
+        "equal_bits": len(state),
+        "different": 0,
+        "unmatched": 0,
+    }
 
 
 def test_two_checkpoints_of_one_training(tmp_path: Path) -> None:
@@ -130,7 +136,12 @@ def test_runs_are_for_later(tmp_path: Path) -> None:
 
 def test_parameters_of_a_run_beside_a_checkpoint(tmp_path: Path) -> None:
     build_run(tmp_path / ".trueline" / "runs" / "first", [1.0])
-    state = {"fc1.weight": torch.ones(32, 64), "fc1.bias": torch.ones(32), "fc2.weight": torch.ones(10, 32), "fc2.bias": torch.ones(10)}
+    state = {
+        "fc1.weight": torch.ones(32, 64),
+        "fc1.bias": torch.ones(32),
+        "fc2.weight": torch.ones(10, 32),
+        "fc2.bias": torch.ones(10),
+    }
     torch.save(state, tmp_path / "a.pth")
     done = trueline("params", "first", "a.pth", "--json", "out.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
