@@ -6,7 +6,7 @@ PEERS := .venv-peers/bin
 SETUP_DONE := .venv/.setup-done
 PEERS_DONE := .venv-peers/.setup-done
 
-.PHONY: setup demo test lint bench bench-peers bench-faults bench-check bench-labels bench-data clean
+.PHONY: setup demo test lint bench bench-peers bench-faults bench-check bench-labels bench-data bench-compare clean
 
 setup: $(SETUP_DONE)
 
@@ -55,6 +55,10 @@ bench-check: setup
 # Rows per second and peak memory of `trueline data` on files of two sizes; options with DATA='--gb 2'.
 bench-data: setup
 	$(BIN)/python benchmarks/data_streaming.py $(DATA)
+
+# Speed and peak memory of `trueline compare` beside one pass of numpy; options with COMPARE='--gb 1'.
+bench-compare: setup
+	$(BIN)/python benchmarks/compare_folders.py $(COMPARE)
 
 $(PEERS_DONE): Makefile
 	$(PYTHON) -m venv .venv-peers

@@ -12,7 +12,7 @@ import trueline
 from trueline.cli.run import Launch
 from trueline.errors import TruelineError
 
-COMMANDS = ("run", "diagnose", "check", "show", "runs", "data", "review", "explain", "doctor")
+COMMANDS = ("run", "diagnose", "check", "compare", "show", "runs", "data", "params", "convert", "review", "explain", "doctor")
 
 
 class _Commands(click.Group):

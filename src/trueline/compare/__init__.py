@@ -1,1 +1,2 @@
-"""Two runs side by side: pair their layers, measure how far they are apart, find where that begins, and say why."""
+"""Two runs, checkpoints or folders of tensors side by side: pair what belongs together, measure how far it is apart, find where
+that begins, and say why."""
