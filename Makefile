@@ -17,13 +17,17 @@ $(SETUP_DONE): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check numpy==1.26.4 --editable '.[dev]'
 	touch $@
 
-# The broken script must be found out (exit code 1), the healthy one must pass (exit code 0).
+# The broken script must be found out (exit code 1), the healthy one must pass (exit code 0), the port must be told apart from its
+# PyTorch original (exit code 1).
 demo: setup
 	@echo '$$ trueline diagnose examples/digits_softmax_loss.py'
 	@$(BIN)/trueline diagnose examples/digits_softmax_loss.py; test $$? -eq 1
 	@echo
 	@echo '$$ trueline diagnose examples/digits_mlp.py'
 	@$(BIN)/trueline diagnose examples/digits_mlp.py
+	@echo
+	@echo '$$ trueline diagnose examples/port/mixer_mindspore.py --reference examples/port/mixer_pytorch.py'
+	@$(BIN)/trueline diagnose examples/port/mixer_mindspore.py --reference examples/port/mixer_pytorch.py; test $$? -eq 1
 
 # One thread per process: the tests run in as many processes as there are cores.
 test: setup

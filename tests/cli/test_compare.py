@@ -128,10 +128,21 @@ def test_what_cannot_be_read_is_one_message(tmp_path: Path, name: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_runs_are_for_later(tmp_path: Path) -> None:
+def test_two_runs_as_they_are(tmp_path: Path) -> None:
     build_run(tmp_path / ".trueline" / "runs" / "first", [1.0])
-    done = trueline("compare", "first", "first", cwd=tmp_path)
-    assert (done.returncode, "Runs cannot be compared yet" in done.stderr) == (2, True)
+    done = trueline("compare", "first", "first", "--json", "found.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["schema"] == "trueline.comparison/1"
+    assert found["comparison"]["first_divergence"] is None
+    assert "Only what both runs tell of themselves" in found["comparison"]["limits"]
+
+
+def test_a_run_and_a_file_cannot_be_compared(tmp_path: Path) -> None:
+    build_run(tmp_path / ".trueline" / "runs" / "first", [1.0])
+    saved(tmp_path / "a.pth")
+    done = trueline("compare", "first", "a.pth", cwd=tmp_path)
+    assert (done.returncode, "Expected two runs, or two checkpoints" in done.stderr) == (2, True)
 
 
 def test_parameters_of_a_run_beside_a_checkpoint(tmp_path: Path) -> None:

@@ -30,10 +30,10 @@ def environment(runs: Path | None = None) -> dict[str, str]:
     return kept if runs is None else kept | {"TRUELINE_RUNS": str(runs)}
 
 
-def run(command: list[str], cwd: Path, runs: Path | None = None, stdin: str = "") -> Finished:
+def run(command: list[str], cwd: Path, runs: Path | None = None, stdin: str = "", longest: float = LONGEST) -> Finished:
     cwd.mkdir(parents=True, exist_ok=True)
     return subprocess.run(
-        command, cwd=cwd, env=environment(runs), input=stdin, capture_output=True, text=True, timeout=LONGEST, check=False
+        command, cwd=cwd, env=environment(runs), input=stdin, capture_output=True, text=True, timeout=longest, check=False
     )
 
 

@@ -33,9 +33,9 @@ MS, PT = mindspore.nn, torch.nn
         (lambda: MS.Dropout(keep_prob=0.7), lambda: PT.Dropout(0.3)),
         (lambda: MS.Conv2d(3, 4, 3, pad_mode="pad", padding=1), lambda: PT.Conv2d(3, 4, 3, padding=1)),
         (lambda: MS.Conv2d(3, 4, 3, pad_mode="valid"), lambda: PT.Conv2d(3, 4, 3)),
-        (lambda: MS.GELU(approximate=False), lambda: PT.GELU()),
-        (lambda: MS.GELU(), lambda: PT.GELU(approximate="tanh")),
-        (lambda: MS.SiLU(), lambda: PT.SiLU()),
+        (lambda: MS.GELU(approximate=False), PT.GELU),
+        (MS.GELU, lambda: PT.GELU(approximate="tanh")),
+        (MS.SiLU, PT.SiLU),
         (lambda: MS.LeakyReLU(0.1), lambda: PT.LeakyReLU(0.1)),
     ],
 )
@@ -53,8 +53,8 @@ def test_the_same(mine: Any, reference: Any) -> None:
         (lambda: MS.LayerNorm((4,)), lambda: PT.LayerNorm(4), "eps"),
         (lambda: MS.Dropout(keep_prob=0.3), lambda: PT.Dropout(0.3), "p"),
         (lambda: MS.Conv2d(3, 4, 3), lambda: PT.Conv2d(3, 4, 3), "padding"),
-        (lambda: MS.GELU(), lambda: PT.GELU(), "form"),
-        (lambda: MS.ReLU(), lambda: PT.GELU(), "type"),
+        (MS.GELU, PT.GELU, "form"),
+        (MS.ReLU, PT.GELU, "type"),
     ],
 )
 def test_defaults_that_differ(mine: Any, reference: Any, setting: str) -> None:

@@ -37,10 +37,10 @@ def command(
     json_target: str | None,
     verbose: bool,
 ) -> None:
-    """Compare two checkpoints, files of tensors, or folders of them.
+    """Compare two runs, checkpoints, files of tensors, or folders of them.
 
     \b
-    A and B are .pth, .pt, .ckpt, .safetensors, .npz or .npy files, folders of
+    A and B are recorded runs, or .pth, .pt, .ckpt, .safetensors, .npz or .npy files, folders of
     these, or dump folders of msprobe, TroubleShooter and MindSpore, of either
     framework. Tensors are paired by names, shapes, order and content.
 
@@ -53,10 +53,12 @@ def command(
     from trueline.tensorfiles import open_tensors
 
     check_json_target(json_target)
+    if is_run(mine) and is_run(reference):
+        ctx.exit(_compare_runs(mine, reference, json_target))
     if is_run(mine) or is_run(reference):
-        # Here two runs will be compared.
         raise TruelineError(
-            f"Runs cannot be compared yet. Received {mine} and {reference}; expected checkpoints, files or folders of tensors."
+            f"Expected two runs, or two checkpoints, files or folders of tensors. Received {mine} and {reference}. What "
+            "a run kept of its tensors (trueline run --tensors) is in its folder `tensors`."
         )
     fixed = None if map_file is None else maps.read_map(Path(map_file))
     sources = open_tensors(mine), open_tensors(reference)
@@ -69,6 +71,23 @@ def command(
     if json_target != STANDARD_OUTPUT:
         print_comparison(output_console(), found, every=verbose)
     ctx.exit(NOTHING_FOUND if found.equal else PROBLEM_FOUND)
+
+
+def _compare_runs(mine: str, reference: str, json_target: str | None) -> int:
+    """Two recorded runs as they are; and as they were aligned, where `trueline diagnose --reference` has done so."""
+    from trueline.compare.runs import compare_runs
+    from trueline.report.comparison import print_run_comparison
+    from trueline.report.json import comparison_document
+    from trueline.rerun.aligned import aligned_runs, seen
+    from trueline.store import Run, find_run
+
+    own, other = Run(find_run(mine)), Run(find_run(reference))
+    found = compare_runs(seen(own), seen(other), aligned_runs(own, other))
+    if json_target is not None:
+        write_document(comparison_document(found, own.info.name, other.info.name), json_target)
+    if json_target != STANDARD_OUTPUT:
+        print_run_comparison(output_console(), found)
+    return NOTHING_FOUND if found.first_divergence is None else PROBLEM_FOUND
 
 
 def is_run(reference: str) -> bool:

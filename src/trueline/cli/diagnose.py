@@ -10,6 +10,8 @@ from trueline.cli.target import ScriptCommand, conclude, target_options
 @click.command("diagnose", cls=ScriptCommand)
 @target_options
 @click.option("--reference", metavar="REF", help="A script (with arguments in quotes) or a run to compare with.")
+@click.option("--map", "map_file", metavar="FILE", help="With --reference: which parameter is which, a JSON object of names.")
+@click.option("--write-map", metavar="FILE", help="With --reference: write what was paired, to be corrected and given to --map.")
 @click.option("--no-rerun", is_flag=True, help="Do not run the script a second time, neither to repeat it nor to look closer.")
 @click.pass_context
 def command(
@@ -21,6 +23,8 @@ def command(
     json_target: str | None,
     verbose: bool,
     reference: str | None,
+    map_file: str | None,
+    write_map: str | None,
     no_rerun: bool,
 ) -> None:
     """Record an unmodified training script, check it, and name the cause of what is wrong with its line.
@@ -41,6 +45,6 @@ def command(
     ctx.exit(
         conclude(
             words, module=module, name=name, manifest=manifest, json_target=json_target, verbose=verbose, rerun=not no_rerun,
-            reference=reference,
+            reference=reference, map_file=map_file, write_map=write_map,
         )
     )  # fmt: skip

@@ -8,10 +8,11 @@ from pathlib import Path
 from trueline.cli.progress import Progress
 from trueline.cli.recording import record_script
 from trueline.cli.script import Script
-from trueline.compare.runs import compare_runs
-from trueline.errors import RunNotFound, TruelineError
+from trueline.compare import map_file as maps
+from trueline.compare.runs import compare_runs, parameters_of
+from trueline.errors import TruelineError
 from trueline.model import Comparison
-from trueline.rerun.aligned import aligned_runs, is_ready, record_mine, record_reference, seen, why_not_aligned
+from trueline.rerun.aligned import aligned_runs, is_ready, record_mine, record_reference, seen, why_it_failed, why_not_aligned
 from trueline.store import ALIGNED_FOLDER, Run, find_run
 
 
@@ -49,8 +50,11 @@ def _script_of(run: Run) -> Script | None:
     return Script(run.info.script, None, tuple(run.info.command[1:]))
 
 
-def compare_with(reference: Reference, run: Run, script: Script | None) -> tuple[str, Comparison]:
+def compare_with(
+    reference: Reference, run: Run, script: Script | None, map_file: str | None = None, write_map: str | None = None
+) -> tuple[str, Comparison]:
     """The name of the reference's run, and how mine compares with it."""
+    fixed = None if map_file is None else maps.read_map(Path(map_file))
     other = reference.recorded()
     if not other.steps:
         raise TruelineError(
@@ -65,9 +69,10 @@ def compare_with(reference: Reference, run: Run, script: Script | None) -> tuple
             record_reference(other, reference.script.command)
     if not reasons and mine is not None and is_ready(other):
         with Progress([], run.directory / ALIGNED_FOLDER, "Running the script from the reference's weights, with its batches"):
-            record_mine(run, mine.command, other)
-    try:
-        aligned = aligned_runs(run, other)
-    except RunNotFound:
-        aligned = None
-    return other.info.name, compare_runs(seen(run), seen(other), aligned)
+            record_mine(run, mine.command, other, fixed)
+    aligned = aligned_runs(run, other)
+    shown = (seen(run), seen(other)) if aligned is None else (aligned.mine, aligned.reference)
+    if write_map is not None:
+        maps.write_map(parameters_of(*shown, fixed), Path(write_map))
+    why = why_it_failed(run) or (f"Nothing was run again: {'; '.join(reasons)}." if reasons else None)
+    return other.info.name, compare_runs(seen(run), seen(other), aligned, fixed, why)

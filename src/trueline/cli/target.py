@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from trueline.cli.reference import Reference, compare_with
 from trueline.cli.recording import record_again, record_closer, record_script
+from trueline.cli.reference import Reference, compare_with
 from trueline.cli.script import Script
 from trueline.cli.verdict import STANDARD_OUTPUT, Reruns, check_json_target, report_run
 from trueline.errors import RunNotFound, TruelineError
@@ -60,6 +60,8 @@ def conclude(
     verbose: bool,
     rerun: bool = False,
     reference: str | None = None,
+    map_file: str | None = None,
+    write_map: str | None = None,
 ) -> int:
     """Record the target first unless it is a run, then check and report it; gives the exit code."""
     check_json_target(json_target)
@@ -75,7 +77,7 @@ def conclude(
             reruns = Reruns(partial(record_again, script), partial(record_closer, script))
     if expected is not None:
         write_manifest(expected, directory / MANIFEST_FILE)
-    comparison = None if given is None else partial(compare_with, given, script=script)
+    comparison = None if given is None else partial(compare_with, given, script=script, map_file=map_file, write_map=write_map)
     return report_run(directory, json_target=json_target, verbose=verbose, reruns=reruns, comparison=comparison)
 
 

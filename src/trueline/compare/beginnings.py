@@ -11,7 +11,7 @@ import numpy as np
 
 from trueline.compare.difference import Difference
 from trueline.compare.pairing import Pair
-from trueline.model import Batch, FieldStat, Loader, TensorStat
+from trueline.model import Batch, FieldStat, Loader, Location, TensorStat
 from trueline.store import Run
 
 # Parameters with fewer values say too little of a distribution.
@@ -117,7 +117,8 @@ def _order_difference(mine: Run, reference: Run) -> Difference | None:
         other = "shuffled" if b else "not shuffled"
         return Difference(
             "data", "order", words, other, "data", "dp.03", f"The samples are {words}; in the reference they are {other}.",
-            "Shuffle the training samples." if b else "Take the samples in the reference's order.", None, None, line, -1, hidden=True,
+            "Shuffle the training samples." if b else "Take the samples in the reference's order.", None, None, line, -1,
+            hidden=True,
         )  # fmt: skip
     if _order_is_the_frameworks(mine) or _order_is_the_frameworks(reference):
         return None
@@ -125,12 +126,13 @@ def _order_difference(mine: Run, reference: Run) -> Difference | None:
         return None
     return Difference(
         "data", "order", "other", "", "data", "dp.03",
-        "The samples come in another order than in the reference, and neither framework draws it: the scripts make it themselves.",
-        "Draw the order as the reference does: the same generator, the same seed, the same calls.", None, None, line, -1, hidden=True,
+        "The samples come in another order than in the reference, and neither framework draws it: the scripts do so themselves.",
+        "Draw the order as the reference does: the same generator, the same seed, the same calls.", None, None, line, -1,
+        hidden=True,
     )  # fmt: skip
 
 
-def _line_of_first_call(run: Run):  # noqa: ANN202 - a Location or None
+def _line_of_first_call(run: Run) -> Location | None:
     return next((call.location for call in run.root_calls if call.grad and not call.loss and call.location is not None), None)
 
 

@@ -16,8 +16,8 @@ _LASTING = 3
 
 
 class Curves(msgspec.Struct, frozen=True):
-    """`first` and `second`: whether the losses of these steps differ, None where they are not known. `parted`: the step from which
-    on the curves are apart."""
+    """`first` and `second`: whether the losses of these steps differ, None where they are not known. `parted`: the step
+    from which on the curves are apart."""
 
     first: bool | None
     second: bool | None

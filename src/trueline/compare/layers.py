@@ -7,14 +7,10 @@ from functools import cached_property
 
 import msgspec
 
+from trueline.compare.conventions import role
 from trueline.model import Module, Parameter
 from trueline.store import Run
 
-# What frameworks call the same parameter of a layer.
-_ROLES = {
-    "gamma": "weight", "embedding_table": "weight", "embedding_weight": "weight", "beta": "bias", "moving_mean": "running_mean",
-    "moving_variance": "running_var",
-}  # fmt: skip
 # Buffers that belong to what a layer learns; masks, tables and counters are the script's own affair.
 _STATISTICS = {"running_mean", "running_var"}
 # What authors call the same part of a model.
@@ -24,7 +20,8 @@ _WORDS = {
     "wo": "output", "out": "output", "proj": "output", "oproj": "output", "outproj": "output", "projection": "output",
     "fc": "linear", "dense": "linear", "lin": "linear", "head": "classifier", "cls": "classifier", "norm": "norm", "ln": "norm",
     "bn": "norm", "layernorm": "norm", "batchnorm": "norm", "emb": "embedding", "embed": "embedding", "wte": "embedding",
-    "wpe": "position", "pos": "position", "downsample": "shortcut", "skip": "shortcut", "identity": "shortcut", "act": "activation",
+    "wpe": "position", "pos": "position", "downsample": "shortcut", "skip": "shortcut", "identity": "shortcut",
+    "act": "activation",
 }  # fmt: skip
 
 
@@ -58,11 +55,6 @@ def words_of(path: str) -> list[str]:
     return found
 
 
-def role_of(parameter: Parameter) -> str:
-    name = parameter.path.rpartition(".")[2]
-    return _ROLES.get(name, name)
-
-
 def call_order(run: Run) -> dict[int, int]:
     """Modules by the place of their first call that ended with an output that was measured; empty where calls are not seen."""
     found: dict[int, int] = {}
@@ -80,8 +72,8 @@ def layers_of_run(run: Run) -> list[Layer]:
 def layers_of(modules: list[Module], parameters: list[Parameter], order: dict[int, int], roots: dict[int, str]) -> list[Layer]:
     owned: dict[int, dict[str, Parameter]] = {}
     for parameter in parameters:
-        if parameter.same_as is None and (not parameter.buffer or role_of(parameter) in _STATISTICS):
-            owned.setdefault(parameter.module, {})[role_of(parameter)] = parameter
+        if parameter.same_as is None and (not parameter.buffer or role(parameter.path) in _STATISTICS):
+            owned.setdefault(parameter.module, {})[role(parameter.path)] = parameter
     parents = {(module.root, module.path.rpartition(".")[0]) for module in modules if module.path}
     unseen = len(order)
     layers = []

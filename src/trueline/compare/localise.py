@@ -1,5 +1,5 @@
-"""Where two aligned runs first part: the first layer whose output is off although what went in was not, then the loss, the gradients,
-the update. What a layer only inherits from the ones before it is not its own."""
+"""Where two aligned runs first part: the first layer whose output is off although what went in was not, then the loss, the
+gradients, the update. What a layer only inherits from the ones before it is not its own."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _FIRST = 0
 
 
 class Parting(msgspec.Struct, frozen=True):
-    """What was found to be off first. `unsure`: what went into the layer cannot be compared. `pair` is the layer it was seen at; `between`: it came in with what the layer was given, so
-    the operations between `after` (the last layer that was right) and it are to blame."""
+    """What was found to be off first. `pair` is the layer it was seen at; `between`: it came in with what the layer was given, so
+    the operations between `after` (the last layer that was right) and it are to blame; `unsure`: what the layer was given cannot
+    be compared."""
 
     step: int
     phase: str

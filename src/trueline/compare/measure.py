@@ -1,7 +1,8 @@
 """How far two tensors are apart, and how far they may be: a noise floor that is measured, not a constant.
 
 The floor of a tensor is how far the same tensor of the reference moves when all weights and inputs move by one unit in the last
-place. What a computation does to noise (a difference of nearly equal numbers, a division by a small one) is thus part of the floor.
+place. What a computation does to noise (a difference of nearly equal numbers, a division by a small one) is thus part of
+it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _TIMES_FOR_UPDATES = 10.0
 
 
 class Distance(msgspec.Struct, frozen=True):
-    """`relative` is the L2 norm of the difference over that of the reference; infinite where only one side has NaN, infinities, or
-    another shape. `factor` is the number that mine would have to be divided by to come nearest to the reference."""
+    """`relative` is the L2 norm of the difference over that of the reference; infinite where only one side has NaN, infinities,
+    or another shape. `factor` is the number that mine would have to be divided by to come nearest to the reference."""
 
     relative: float
     largest: float

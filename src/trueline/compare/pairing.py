@@ -28,8 +28,17 @@ class Pair(msgspec.Struct, frozen=True):
     confidence: float
 
 
-def pair_layers(mine: list[Layer], reference: list[Layer]) -> list[Pair]:
-    """The pairs in the order of my calls."""
+def pair_layers(mine: list[Layer], reference: list[Layer], fixed: dict[str, str] | None = None) -> list[Pair]:
+    """The pairs in the order of my calls. `fixed` holds parameters (`root.path`) whose counterparts are known."""
+    known = _known(mine, reference, fixed or {})
+    if known:
+        own = {pair.mine.module.id for pair in known}
+        other = {pair.reference.module.id for pair in known}
+        rest = pair_layers(
+            [layer for layer in mine if layer.module.id not in own],
+            [layer for layer in reference if layer.module.id not in other],
+        )
+        return sorted([*known, *rest], key=lambda pair: pair.mine.place)
     if len(mine) * len(reference) > _MOST_PAIRS:
         return _by_signature(mine, reference)
     gains = [[gain(a, b) for b in reference] for a in mine]
@@ -38,6 +47,16 @@ def pair_layers(mine: list[Layer], reference: list[Layer]) -> list[Pair]:
     found += _left_over(mine, reference, found)
     pairs = [Pair(mine[a], reference[b], min(1.0, gains[a][b] / (_worth(mine[a]) + _BY_NAME))) for a, b in sorted(found)]
     return [pair for pair in pairs if pair.confidence > 0]
+
+
+def _known(mine: list[Layer], reference: list[Layer], fixed: dict[str, str]) -> list[Pair]:
+    own = {f"{layer.root}.{parameter.path}": layer for layer in mine for parameter in layer.parameters.values()}
+    other = {f"{layer.root}.{parameter.path}": layer for layer in reference for parameter in layer.parameters.values()}
+    found: dict[int, Pair] = {}
+    for name, counterpart in fixed.items():
+        if name in own and counterpart in other:
+            found.setdefault(own[name].module.id, Pair(own[name], other[counterpart], 1.0))
+    return list(found.values())
 
 
 def parameter_pairs(pairs: list[Pair]) -> dict[str, str]:

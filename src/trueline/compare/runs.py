@@ -10,6 +10,7 @@ from trueline.compare.beginnings import data_differences, initial_differences
 from trueline.compare.curves import Curves, compare_losses
 from trueline.compare.difference import Difference
 from trueline.compare.explain import explained, pairs_as_rows
+from trueline.compare.fused import fused_parameters
 from trueline.compare.layers import Layer, layers_of_run
 from trueline.compare.localise import Parting, Sides, backward, forward, running_statistics, update
 from trueline.compare.pairing import Pair, loose_pairs, pair_layers, parameter_pairs
@@ -25,7 +26,6 @@ from trueline.compare.settings import (
 from trueline.model import Comparison, Divergence
 from trueline.store import Run
 
-
 # Rates that are not read at every step are known at most so many steps late.
 _LASTING = 8
 
@@ -38,11 +38,14 @@ class Aligned(msgspec.Struct, frozen=True):
     perturbed: Run | None
 
 
-def compare_runs(mine: Run, reference: Run, aligned: Aligned | None) -> Comparison:
-    """Compare two runs as they are, and the runs that were aligned where there are any."""
-    pairs = pair_runs(mine, reference)
+def compare_runs(
+    mine: Run, reference: Run, aligned: Aligned | None, fixed: dict[str, str] | None = None, limits: str | None = None
+) -> Comparison:
+    """Compare two runs as they are, and the runs that were aligned where there are any. `fixed`: parameters whose counterparts
+    are known. `limits`: why there are none that were aligned."""
+    pairs = pair_runs(mine, reference, fixed)
     if aligned is not None:
-        pairs = pair_runs(aligned.mine, aligned.reference) or pairs
+        pairs = pair_runs(aligned.mine, aligned.reference, fixed) or pairs
     differences = [*what_alignment_hides(mine, reference, pairs)]
     # Compiled graphs hide clipping and losses, which aligned runs show; they are also looked at in every step.
     shown = (mine, reference) if aligned is None else (aligned.mine, aligned.reference)
@@ -58,19 +61,19 @@ def compare_runs(mine: Run, reference: Run, aligned: Aligned | None) -> Comparis
     divergence = _hidden(differences) or divergence
     return Comparison(
         curves.first, curves.second, curves.parted, divergence, _verdict(curves, divergence), _unmatched(own, expected, pairs),
-        pairs_as_rows(pairs), [_row(each) for each in differences], curves.losses, _limits(aligned),
+        pairs_as_rows(pairs), [_row(each) for each in differences], curves.losses, _limits(aligned, limits),
     )  # fmt: skip
 
 
-def pair_runs(mine: Run, reference: Run) -> list[Pair]:
-    return pair_layers(layers_of_run(mine), layers_of_run(reference))
+def pair_runs(mine: Run, reference: Run, fixed: dict[str, str] | None = None) -> list[Pair]:
+    return pair_layers(layers_of_run(mine), layers_of_run(reference), fixed)
 
 
-def parameters_of(mine: Run, reference: Run) -> dict[str, str]:
+def parameters_of(mine: Run, reference: Run, fixed: dict[str, str] | None = None) -> dict[str, str]:
     """My parameters and the reference's that take their place."""
     own, expected = layers_of_run(mine), layers_of_run(reference)
-    pairs = pair_layers(own, expected)
-    return parameter_pairs(pairs) | loose_pairs(own, expected, pairs)
+    pairs = pair_layers(own, expected, fixed)
+    return parameter_pairs(pairs) | loose_pairs(own, expected, pairs) | (fixed or {})
 
 
 def what_alignment_hides(mine: Run, reference: Run, pairs: list[Pair]) -> list[Difference]:
@@ -94,7 +97,7 @@ def settings_that_differ(mine: Run, reference: Run, pairs: list[Pair], *, exact:
     if schedule is not None and schedule.step == 0:
         schedule = None
     return [
-        *layer_differences(pairs),
+        *layer_differences(pairs, mine.framework),
         *loss_differences(mine, reference),
         *clip_differences(mine, reference),
         *optimizer,
@@ -112,22 +115,21 @@ def _hidden(differences: list[Difference]) -> Divergence | None:
         return None
     first = found[0]
     return Divergence(
-        max(first.step, 0), first.phase, first.module, first.reference_module, first.location, first.sentence, first.item, first.fix,
-        [each.sentence for each in found[1:6]],
+        max(first.step, 0), first.phase, first.module, first.reference_module, first.location, first.sentence, first.item,
+        first.fix, [each.sentence for each in found[1:6]],
     )  # fmt: skip
 
 
 def _first(sides: Sides, curves: Curves, differences: list[Difference]) -> Divergence | None:
     """The first thing that is off in runs that start the same: forward, loss, backward, update, and then the curves."""
-    mine, reference = sides.mine, sides.reference
     found: Parting | None = forward(sides)
     if found is not None:
-        return explained(found, differences, mine, reference)
+        return explained(found, differences, sides)
     if curves.first:
         return _at_loss(sides, curves, differences)
     found = backward(sides) or update(sides) or running_statistics(sides, 1) or update(sides, 1)
     if found is not None:
-        return explained(found, differences, mine, reference)
+        return explained(found, differences, sides)
     if curves.parted is None:
         return None
     schedule = next((each for each in differences if each.subject == "schedule" and each.step <= curves.parted), None)
@@ -202,7 +204,24 @@ def _unmatched(own: list[Layer], expected: list[Layer], pairs: list[Pair]) -> li
             for layer in layers
             if layer.module.path not in taken
         ]
-    return found
+    shapes = [
+        _shapes(layers, {str(row["module"]) for row in found if row["side"] == side}) for side, layers in _both(own, expected)
+    ]
+    suggestions = fused_parameters(shapes[0], shapes[1]) + fused_parameters(shapes[1], shapes[0])
+    return [*found, *({"side": "both", "module": None, "suggestion": text} for text in suggestions)]
+
+
+def _both(own: list[Layer], expected: list[Layer]) -> list[tuple[str, list[Layer]]]:
+    return [("mine", own), ("reference", expected)]
+
+
+def _shapes(layers: list[Layer], names: set[str]) -> dict[str, tuple[int, ...]]:
+    return {
+        f"{layer.root}.{parameter.path}": parameter.shape
+        for layer in layers
+        if layer.module.name in names
+        for parameter in layer.parameters.values()
+    }
 
 
 def _row(difference: Difference) -> dict[str, Any]:
@@ -213,12 +232,11 @@ def _row(difference: Difference) -> dict[str, Any]:
     return row
 
 
-def _limits(aligned: Aligned | None) -> str:
+def _limits(aligned: Aligned | None, why: str | None) -> str:
     if aligned is None:
-        return (
-            "Only what both runs tell of themselves was compared: they start from other weights and are fed with other batches."
-        )
+        only = "Only what both runs tell of themselves was compared: they start from other weights and have other batches."
+        return only if why is None else f"{why} {only}"
     return (
-        "Runs with the same weights and batches, without dropout, were compared tensor by tensor for two steps and by their losses for "
-        f"{min(len(aligned.mine.steps), len(aligned.reference.steps))}."
+        "Runs from the same weights and batches, without dropout, were compared tensor by tensor for two steps and by "
+        f"their losses for {min(len(aligned.mine.steps), len(aligned.reference.steps))}."
     )

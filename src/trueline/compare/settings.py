@@ -8,7 +8,7 @@ from typing import Any
 
 from trueline.compare.difference import Difference
 from trueline.compare.pairing import Pair
-from trueline.knowledge import layer_settings, loss_settings, optimizer_settings
+from trueline.knowledge import change_of, layer_settings, loss_settings, optimizer_settings
 from trueline.model import Location, LossCall, Module
 from trueline.store import Run
 
@@ -17,19 +17,19 @@ _CLOSE = 1e-9
 _HIDDEN = {"p", "dropout", "momentum"}
 
 
-def layer_differences(pairs: list[Pair]) -> list[Difference]:
+def layer_differences(pairs: list[Pair], framework: str | None) -> list[Difference]:
     found = []
     for pair in pairs:
         mine, reference = pair.mine.module, pair.reference.module
         own, expected = layer_settings(mine), layer_settings(reference)
         found += [
-            _of_layer(mine, reference, name, own[name], expected[name])
+            _of_layer(mine, reference, name, own[name], expected[name], framework)
             for name in own.keys() & expected.keys()
             if not same(own[name], expected[name])
         ]
         for role in sorted(pair.mine.shapes.keys() ^ pair.reference.shapes.keys()):
             mine_has, reference_has = role in pair.mine.shapes, role in pair.reference.shapes
-            found.append(_of_layer(mine, reference, role, _present(mine_has), _present(reference_has)))
+            found.append(_of_layer(mine, reference, role, _present(mine_has), _present(reference_has), framework))
     return found
 
 
@@ -37,14 +37,16 @@ def _present(there: bool) -> str:  # noqa: FBT001 - a word for it
     return "present" if there else "missing"
 
 
-def _of_layer(mine: Module, reference: Module, name: str, own: Any, expected: Any) -> Difference:
+def _of_layer(mine: Module, reference: Module, name: str, own: Any, expected: Any, framework: str | None) -> Difference:
     what = "activation" if name == "type" and mine.kind == "activation" else name
     where = mine.name or mine.type
+    call = change_of(framework, mine.kind, mine.type, name, expected)
     return Difference(
         "layer", name, own, expected, "forward", "api.01",
         f"{what} of {where} ({mine.type}) is {shown(own)}, in the reference {shown(expected)} "
         f"({reference.name or reference.type}, {reference.type}).",
-        f"Give {where} {what} {shown(expected)}.", mine.name, reference.name, mine.built or mine.called, hidden=name in _HIDDEN,
+        f"Give {where} {what} {shown(expected)}{'.' if call is None else f': {call}'}", mine.name,
+        reference.name, mine.built or mine.called, hidden=name in _HIDDEN,
     )  # fmt: skip
 
 
@@ -128,8 +130,8 @@ def _settings_by_parameter(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def schedule_difference(mine: Run, reference: Run, *, lasting: int) -> Difference | None:
-    """The first step from which on the learning rates are not the same for so many steps: what is not read at every step is known a
-    little late."""
+    """The first step from which on the learning rates are not the same for so many steps: what is not read at every step is known
+    a little late."""
     own, expected = _rates(mine), _rates(reference)
     steps = min(len(own), len(expected))
     off = [not _same_rate(own[step], expected[step]) for step in range(steps)]

@@ -6,9 +6,8 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from trueline.compare.layers import layers_of, layers_of_run
+from trueline.compare.map_file import read_map
 from trueline.compare.pairing import pair_layers, parameter_pairs
 from trueline.errors import TruelineError
 from trueline.model import Module, Parameter
@@ -38,17 +37,3 @@ def alignment_to(reference: str | None, map_file: str | None, *, perturbed: bool
         return found
 
     return functools.partial(Alignment, reference=directory, pair=pair, perturbed=perturbed)
-
-
-def read_map(path: Path) -> dict[str, str]:
-    """Names of mine and of the reference, from a JSON object."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
-    except OSError as problem:
-        raise TruelineError(f"{path} cannot be read ({problem.strerror}). Give a JSON file to --map.") from problem
-    except (msgspec.DecodeError, ValueError) as problem:
-        raise TruelineError(f'{path} is not a JSON object of names ({problem}). Expected {{"mine": "reference"}}.') from problem
-
-
-def write_map(pairs: dict[str, str], path: Path) -> None:
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(pairs), indent=2) + b"\n")

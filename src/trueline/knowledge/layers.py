@@ -5,7 +5,8 @@ Conventions that differ, and what is made of them here:
 - The momentum of BatchNorm is the weight of the new batch (PyTorch's 0.1); MindSpore's cells are given one minus that.
 - `epsilon` is `eps`; `keep_prob` is one minus the share that is dropped.
 - MindSpore pads a convolution by mode: `valid` pads nothing, `pad` the numbers that are given, `same` by the size of the input.
-- GELU has a form with erf and one with tanh: PyTorch's `approximate='none'` and `'tanh'`, MindSpore's False and True (its default).
+- GELU has a form with erf and one with tanh: PyTorch's `approximate='none'` and `'tanh'`, MindSpore's False and True, its
+  default.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from trueline.model import LossCall
 
 # What a loss does where nothing is said, in both frameworks.
 _DEFAULTS: dict[str, Any] = {
-    "reduction": "mean", "label_smoothing": 0.0, "ignore_index": -100, "weight": None, "pos_weight": None, "beta": 1.0, "delta": 1.0,
-    "margin": None, "log_target": False, "log_input": None, "full": False,
+    "reduction": "mean", "label_smoothing": 0.0, "ignore_index": -100, "weight": None, "pos_weight": None, "beta": 1.0,
+    "delta": 1.0, "margin": None, "log_target": False, "log_input": None, "full": False,
 }  # fmt: skip
 
 

@@ -8,16 +8,17 @@ from trueline.knowledge.layers import gelu_form
 
 # What only moves values, or changes their format.
 _LAYOUT = frozenset(
-    "view reshape transpose permute swapaxes contiguous getitem __getitem__ to type cast astype float half bfloat16 double expand "
-    "expand_as broadcast_to flatten split chunk unbind unsqueeze squeeze detach clone size shape stack narrow select slice movedim "
-    "view_as reshape_as t mT dropout identity tensor_split expand_dims float16 float32 int long type_as item arange zeros ones "
-    "full zeros_like ones_like full_like tril triu eye index_select gather".split()
+    "view reshape transpose permute swapaxes contiguous getitem __getitem__ to type cast astype float half bfloat16 double "
+    "expand expand_as broadcast_to flatten split chunk unbind unsqueeze squeeze detach clone size shape stack narrow select "
+    "slice movedim view_as reshape_as t mT dropout identity tensor_split expand_dims float16 float32 int long type_as item "
+    "arange zeros ones full zeros_like ones_like full_like tril triu eye index_select gather".split()
 )
 _FAMILIES = {
     "div": "truediv true_divide divide div", "mul": "mul multiply", "add": "add iadd add_", "sub": "sub subtract",
     "matmul": "matmul bmm mm einsum baddbmm", "softmax": "softmax", "mask": "masked_fill masked_fill_ where", "mean": "mean",
-    "sum": "sum", "relu": "relu relu_ clamp_min", "silu": "silu swish", "pad": "pad constant_pad_nd", "linear": "linear addmm dense",
-    "scaled_dot_product_attention": "scaled_dot_product_attention", "pow": "pow square", "concat": "cat concat concatenate",
+    "sum": "sum", "relu": "relu relu_ clamp_min", "silu": "silu swish", "pad": "pad constant_pad_nd",
+    "linear": "linear addmm dense", "scaled_dot_product_attention": "scaled_dot_product_attention", "pow": "pow square",
+    "concat": "cat concat concatenate",
 }  # fmt: skip
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 _WORDS = {

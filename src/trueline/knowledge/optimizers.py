@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 _FAMILY = {
-    "momentum": "sgd", "sgd": "sgd", "adam": "adam", "adamw": "adam", "adamweightdecay": "adam", "nadam": "nadam", "radam": "radam",
-    "adamax": "adamax", "rmsprop": "rmsprop", "adagrad": "adagrad", "adadelta": "adadelta", "lamb": "lamb", "rprop": "rprop",
-    "asgd": "asgd", "lars": "lars", "adafactor": "adafactor", "muon": "muon",
+    "momentum": "sgd", "sgd": "sgd", "adam": "adam", "adamw": "adam", "adamweightdecay": "adam", "nadam": "nadam",
+    "radam": "radam", "adamax": "adamax", "rmsprop": "rmsprop", "adagrad": "adagrad", "adadelta": "adadelta", "lamb": "lamb",
+    "rprop": "rprop", "asgd": "asgd", "lars": "lars", "adafactor": "adafactor", "muon": "muon",
 }  # fmt: skip
 _DECOUPLED = {"adamw", "adamweightdecay", "lamb", "muon"}
 _ZERO = ("weight_decay", "momentum", "dampening")

@@ -1,4 +1,4 @@
-"""What makes a recording comparable with another: the same weights, the same batches, and nothing drawn at random in the model."""
+"""What makes a recording comparable with another: the same weights, the same batches, nothing drawn at random in the model."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class Alignment:
         self, directory: Path, *, reference: Path | None = None, pair: Pairing | None = None, perturbed: bool = False
     ) -> None:
         self._kept = Feed(directory)
+        self._reference = None if reference is None else str(reference.absolute())
         self._given = None if reference is None else Feed(reference)
         self._pair = pair
         self._perturbed = perturbed
@@ -142,7 +143,13 @@ class Alignment:
 
     def summary(self) -> dict[str, Any]:
         """What was aligned, and what could not be."""
-        return {"paired": self.paired, "unpaired": self.unpaired, "unfit": self.unfit, "fed": self.fed}
+        return {
+            "reference": self._reference,
+            "paired": self.paired,
+            "unpaired": self.unpaired,
+            "unfit": self.unfit,
+            "fed": self.fed,
+        }
 
 
 def fitted(given: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any] | None:

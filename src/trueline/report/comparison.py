@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +17,16 @@ _PHASES = {
     "init": "initial weights", "data": "data", "forward": "forward pass", "loss": "loss", "backward": "backward pass",
     "update": "update",
 }  # fmt: skip
+
+
+def print_run_comparison(console: Console, comparison: Comparison) -> None:
+    """The comparison of two runs on its own."""
+    if comparison.first_divergence is not None:
+        console.print(divergence_panel(comparison, comparison.first_divergence))
+    else:
+        title = Text("No divergence found", style="bold green")
+        console.print(Panel(Text(comparison.verdict), title=title, title_align="left", border_style="green", padding=(0, 1)))
+    console.print(*comparison_lines(comparison), sep="\n")
 
 
 def divergence_panel(comparison: Comparison, found: Divergence) -> Panel:

@@ -59,6 +59,12 @@ def _location(location: Location | None) -> dict[str, Any] | None:
     }
 
 
+def comparison_document(comparison: Comparison, run: str, reference: str) -> bytes:
+    """The comparison of two runs on its own, in the form that it has in a diagnosis."""
+    document = {"schema": "trueline.comparison/1", "run": run, "reference": reference, "comparison": _comparison(comparison)}
+    return msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2) + b"\n"
+
+
 def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:
     if comparison is None:
         return None

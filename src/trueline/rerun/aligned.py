@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import msgspec
+
+from trueline.compare.map_file import write_map
 from trueline.compare.runs import Aligned, parameters_of
-from trueline.compare.start import write_map
 from trueline.errors import RunNotFound
 from trueline.rerun.kept_files import can_be_kept, written_files
 from trueline.rerun.once_more import record_once_more
@@ -46,33 +48,40 @@ def is_ready(reference: Run) -> bool:
     return all(_opened(reference.directory / folder) is not None for folder in (ALIGNED_FOLDER, PERTURBED_FOLDER))
 
 
-def record_mine(run: Run, command: list[str], reference: Run, map_file: Path | None = None) -> None:
+def record_mine(run: Run, command: list[str], reference: Run, fixed: dict[str, str] | None = None) -> None:
     """My script, aligned to the reference's run.
 
-    Without a map, layers are paired by what the runs as they are show. Compiled graphs do not show the order of calls: then the
-    aligned run itself may tell better, and is made again.
+    Layers are paired by what the runs as they are show, but for those that are `fixed`. Compiled graphs do not show the order of
+    calls: then the aligned run itself may tell better, and is made again.
     """
-    aligned = reference.directory / ALIGNED_FOLDER
-    given = map_file is not None
-    pairs = {} if given else parameters_of(seen(run), seen(reference))
+    aligned, map_file = (reference.directory / ALIGNED_FOLDER).absolute(), (run.directory / MAP_FILE).absolute()
+    pairs = parameters_of(seen(run), seen(reference), fixed)
     for _ in range(_MOST_TRIES):
-        if not given:
-            map_file = run.directory / MAP_FILE
-            write_map(pairs, map_file)
+        write_map(pairs, map_file)
         shutil.rmtree(run.directory / ALIGNED_FOLDER, ignore_errors=True)
-        options = [*_options(run), "--align-to", str(aligned.absolute()), "--map", str(map_file and map_file.absolute())]
+        options = [*_options(run), "--align-to", str(aligned), "--map", str(map_file)]
         record_once_more(run, ALIGNED_FOLDER, options, command, limit=_limit(run))
         made = aligned_runs(run, reference)
-        better = pairs if made is None or given else parameters_of(made.mine, made.reference)
+        better = pairs if made is None else parameters_of(made.mine, made.reference, fixed)
         if better == pairs:
             return
         pairs = better
+
+
+def why_it_failed(run: Run) -> str | None:
+    """What ended the aligned run before its first step; None when it trained."""
+    made = _opened(run.directory / ALIGNED_FOLDER)
+    if made is None or made.steps:
+        return None
+    return f"From the reference's weights and batches the script fails: {made.info.error or 'it did not train'}."
 
 
 def aligned_runs(mine: Run, reference: Run) -> Aligned | None:
     """The aligned runs that were recorded; None where one is missing or did not train."""
     own, expected = _opened(mine.directory / ALIGNED_FOLDER), _opened(reference.directory / ALIGNED_FOLDER)
     if own is None or expected is None or not own.steps or not expected.steps:
+        return None
+    if msgspec.json.decode(own.meta.get("alignment", "{}")).get("reference") != str(expected.directory.absolute()):
         return None
     return Aligned(own, expected, _opened(reference.directory / PERTURBED_FOLDER))
 

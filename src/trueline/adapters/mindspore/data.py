@@ -24,6 +24,7 @@ from trueline.adapters.shared.batches import LOADER, SEQ, SIZE, STEP, TARGET_KIN
 from trueline.adapters.shared.fields import FieldLook
 from trueline.adapters.shared.samples import SampleKeeper
 from trueline.record import Recorder, to_json
+from trueline.record.alignment import Alignment
 from trueline.record.fingerprint import fingerprints
 from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
@@ -134,7 +135,7 @@ class BatchWatch(CurrentBatch):
                 raise
             wait = perf_counter() - started
             if watch.recorder.alignment is not None:
-                batch = watch._align_batch(iterator, batch) or batch
+                batch = watch._align_batch(watch.recorder.alignment, iterator, batch) or batch
             watch._batch_fetched(iterator, batch, wait)
             return batch
 
@@ -146,14 +147,14 @@ class BatchWatch(CurrentBatch):
             source.position = 0
 
     @guarded
-    def _align_batch(self, iterator: Any, batch: Any) -> Any:
+    def _align_batch(self, alignment: Alignment, iterator: Any, batch: Any) -> Any:
         """The batch with the tensors of the run that this one is aligned to; None where they stay."""
         source = self._sources.get(iterator)
         self._aligns = source is not None and self._trains_with(source.loader)
         if not self._aligns:
             return None
         fields = _fields_of(batch)
-        replaced = self._fetched_from_reference([value for _, value in fields])
+        replaced = _fetched(alignment, [value for _, value in fields])
         by_field = {name: value for (name, _), value in zip(fields, replaced or [], strict=False)}
         if not by_field:
             return None
@@ -161,28 +162,22 @@ class BatchWatch(CurrentBatch):
             return {name: by_field.get(str(name), value) for name, value in batch.items()}
         return [by_field.get(str(place), value) for place, value in enumerate(batch)]
 
-    def _fetched_from_reference(self, tensors: list[Any]) -> list[Any] | None:
-        replaced = self.recorder.alignment.fetched([array_of(tensor) for tensor in tensors])
-        if replaced is None:
-            return None
-        return [_like(tensor, values) for tensor, values in zip(tensors, replaced, strict=True)]
-
     @guarded
-    def aligned_inputs(self, inputs: list[Tensor]) -> dict[int, Tensor] | None:
+    def aligned_inputs(self, alignment: Alignment, inputs: list[Tensor]) -> dict[int, Tensor] | None:
         """What takes the place of tensors that no iterator gave, by their identity."""
         sized = [tensor for tensor in inputs if len(tensor.shape) > 0]
         if not sized or self._fetched_row(sized) is not None:
             return None
-        replaced = self._fetched_from_reference(sized)
+        replaced = _fetched(alignment, sized)
         return None if replaced is None else {id(old): new for old, new in zip(sized, replaced, strict=True)}
 
     @guarded
-    def aligned_target(self, target: Any) -> Tensor | None:
+    def aligned_target(self, alignment: Alignment, target: Any) -> Tensor | None:
         """And of the targets that belong to them."""
         row = self._current
         if row is None or row[LOADER] is not None or not isinstance(target, Tensor) or not target.shape:
             return None
-        values = self.recorder.alignment.target(array_of(target))
+        values = alignment.target(array_of(target))
         return None if values is None else _like(target, values)
 
     @guarded
@@ -291,6 +286,12 @@ def _fields_of(batch: Any) -> list[tuple[str, Any]]:
     """The tensors or arrays of a batch with the columns or positions under which the script finds them."""
     items: Any = batch.items() if isinstance(batch, Mapping) else enumerate(batch)
     return [(str(name), value) for name, value in items if isinstance(value, Tensor | np.ndarray) and _has_numbers(value)]
+
+
+def _fetched(alignment: Alignment, tensors: list[Any]) -> list[Any] | None:
+    """What the reference was fed with in the place of these; None where they stay."""
+    replaced = alignment.fetched([array_of(tensor) for tensor in tensors])
+    return None if replaced is None else [_like(tensor, values) for tensor, values in zip(tensors, replaced, strict=True)]
 
 
 def _like(old: Any, values: NDArray[Any]) -> Any:

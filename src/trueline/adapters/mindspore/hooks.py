@@ -27,6 +27,7 @@ from trueline.adapters.mindspore.tensors import tensors_in
 from trueline.adapters.shared.modules import ModuleWatch as SharedModuleWatch
 from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder
+from trueline.record.alignment import Alignment
 from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
 
@@ -185,7 +186,7 @@ class ModuleWatch(SharedModuleWatch):
 
     def _root_call(self, cell: nn.Cell, args: Any, kwargs: Any) -> Any:
         if self.recorder.alignment is not None and self._backward.depth:
-            args, kwargs = self._aligned(args, kwargs)
+            args, kwargs = self._aligned(self.recorder.alignment, args, kwargs)
         row = self._root_row(cell, args, kwargs, grad=self._backward.depth > 0)
         if row is None:
             return self._call(cell, *args, **kwargs)
@@ -199,9 +200,9 @@ class ModuleWatch(SharedModuleWatch):
             self._leave_root(cell, row, output)
         return output
 
-    def _aligned(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def _aligned(self, alignment: Alignment, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """The arguments with the batch of the run that this one is aligned to."""
-        new = self._batches.aligned_inputs(tensors_in((args, kwargs)))
+        new = self._batches.aligned_inputs(alignment, tensors_in((args, kwargs)))
         if not new:
             return args, kwargs
         return tuple(new.get(id(each), each) for each in args), {name: new.get(id(each), each) for name, each in kwargs.items()}

@@ -19,6 +19,7 @@ from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import array_of, dtype_name, tensors_in
 from trueline.adapters.shared.margins import SCORED
 from trueline.record import Recorder, to_json
+from trueline.record.alignment import Alignment
 from trueline.record.patches import Patches
 
 FUNCTIONS = (
@@ -78,7 +79,7 @@ class LossWatch(Watch):
         if self._inside:
             return original(cell, *args, **kwargs)
         if self.recorder.alignment is not None:
-            args, kwargs = self._aligned(args, kwargs)
+            args, kwargs = self._aligned(self.recorder.alignment, args, kwargs)
         value = self._alone(original, (cell, *args), kwargs)
         arguments = dict(enumerate(args)) | kwargs
         given, target = [*arguments.values(), None, None][:2]
@@ -95,7 +96,7 @@ class LossWatch(Watch):
             if self._inside or not self.recorder.active:
                 return original(*args, **kwargs)
             if self.recorder.alignment is not None:
-                args, kwargs = self._aligned(args, kwargs)
+                args, kwargs = self._aligned(self.recorder.alignment, args, kwargs)
             value = self._alone(original, args, kwargs)
             given = args[0] if args else next((kwargs[name] for name in _INPUTS if name in kwargs), None)
             target = args[1] if len(args) > 1 else next((kwargs[name] for name in _TARGETS if name in kwargs), None)
@@ -104,15 +105,15 @@ class LossWatch(Watch):
 
         return watched
 
-    def _aligned(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def _aligned(self, alignment: Alignment, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """The arguments with the targets of the run that this one is aligned to."""
         if self._batches.evaluating:
             return args, kwargs
         if len(args) > 1:
-            new = self._batches.aligned_target(args[1])
+            new = self._batches.aligned_target(alignment, args[1])
             return (args if new is None else (args[0], new, *args[2:])), kwargs
         name = next((name for name in _TARGETS if name in kwargs), None)
-        new = None if name is None else self._batches.aligned_target(kwargs[name])
+        new = None if name is None else self._batches.aligned_target(alignment, kwargs[name])
         return args, (kwargs if new is None else {**kwargs, str(name): new})
 
     def _alone(self, original: Any, args: Any, kwargs: Any) -> Any:

@@ -23,6 +23,7 @@ from trueline.adapters.shared.batches import LOADER, SEQ, SIZE, STEP, TARGET_KIN
 from trueline.adapters.shared.fields import FieldLook
 from trueline.adapters.shared.samples import SampleKeeper
 from trueline.record import Recorder, to_json
+from trueline.record.alignment import Alignment
 from trueline.record.fingerprint import fingerprints
 from trueline.record.identity import ByIdentity
 from trueline.record.patches import Patches
@@ -187,9 +188,10 @@ class BatchWatch(CurrentBatch):
         number, epoch, position, index = source
         source[2] += 1
         fields = _fields_of(batch)
-        aligned = self.recorder.alignment is not None and torch.is_grad_enabled() and self._trains_with(number)
-        if aligned:
-            self._align([tensor for _, tensor in fields])
+        alignment = self.recorder.alignment
+        aligned = alignment is not None and torch.is_grad_enabled() and self._trains_with(number)
+        if alignment is not None and aligned:
+            self._align(alignment, [tensor for _, tensor in fields])
         row = self._row(number, epoch, position, wait, fields, batch, index)
         if row is not None:
             if aligned:
@@ -200,25 +202,25 @@ class BatchWatch(CurrentBatch):
             self.traced_tensors = [(row[SEQ], tensor) for tensor in tensors] if self.recorder.traced else []
             self._direct = None
 
-    def _align(self, tensors: list[Tensor]) -> None:
+    def _align(self, alignment: Alignment, tensors: list[Tensor]) -> None:
         """Let the tensors of a batch hold those of the run that this one is aligned to."""
         readable_tensors = [tensor for tensor in tensors if is_plain(tensor)]
-        replaced = self.recorder.alignment.fetched([array_of(tensor) for tensor in readable_tensors])
+        replaced = alignment.fetched([array_of(tensor) for tensor in readable_tensors])
         for tensor, values in zip(readable_tensors, replaced or [], strict=False):
             replace(tensor, values)
 
-    def align_direct(self, inputs: list[Tensor]) -> None:
+    def align_direct(self, alignment: Alignment, inputs: list[Tensor]) -> None:
         """The same for tensors that no loader gave."""
         sized = [tensor for tensor in inputs if tensor.dim() > 0 and is_plain(tensor) and not tensor.requires_grad]
         if sized and self._fetched_row(sized) is None:
-            self._align(sized)
+            self._align(alignment, sized)
 
-    def align_target(self, target: Any) -> None:
+    def align_target(self, alignment: Alignment, target: Any) -> None:
         """And for the targets that belong to them."""
         row = self._current
         if row is None or row[LOADER] is not None or not isinstance(target, Tensor) or not is_plain(target) or target.dim() == 0:
             return
-        values = self.recorder.alignment.target(array_of(target))
+        values = alignment.target(array_of(target))
         if values is not None:
             replace(target, values)
 

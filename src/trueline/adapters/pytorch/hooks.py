@@ -164,11 +164,11 @@ class ModuleWatch(SharedModuleWatch):
         inputs = tensors_in((args, kwargs) if kwargs else args)
         is_loss = isinstance(module, _Loss)
         fed_by = self._source_of(inputs)
-        aligned = recorder.alignment is not None and not is_loss
-        if aligned and grad:
-            self._batches.align_direct(inputs)
+        alignment = None if is_loss else recorder.alignment
+        if alignment is not None and grad:
+            self._batches.align_direct(alignment, inputs)
         batch = None if is_loss else self._batches.batch_of(inputs, number)
-        if aligned:
+        if alignment is not None:
             self._batches.went_in(batch, training=grad)
         dropouts, norms = self._mode_sensitive_parts(module)
         self._root_training = module.training

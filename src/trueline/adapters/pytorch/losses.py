@@ -17,6 +17,7 @@ from trueline.adapters.pytorch.scores import ScoreWatch
 from trueline.adapters.pytorch.tensors import dtype_name, is_plain, under_transform
 from trueline.adapters.shared.margins import SCORED
 from trueline.record import Recorder, to_json
+from trueline.record.alignment import Alignment
 from trueline.record.patches import Patches
 
 LOSSES = (
@@ -56,7 +57,7 @@ class LossWatch(Watch):
             if under_transform() or self._inside or not self.recorder.active:
                 return original(*args, **kwargs)
             if self.recorder.alignment is not None and torch.is_grad_enabled():
-                self._align(args[1] if len(args) > 1 else kwargs.get("target"))
+                self._align(self.recorder.alignment, args[1] if len(args) > 1 else kwargs.get("target"))
             self._inside = True
             try:
                 value = original(*args, **kwargs)
@@ -75,8 +76,8 @@ class LossWatch(Watch):
         return watched
 
     @guarded
-    def _align(self, target: Any) -> None:
-        self._batches.align_target(target)
+    def _align(self, alignment: Alignment, target: Any) -> None:
+        self._batches.align_target(alignment, target)
 
     @guarded
     def _evaluated(self, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""A port of digits_mixer.py to MindSpore that does not compute quite the same: MindSpore's GELU is the tanh form by default."""
+"""A port of mixer_pytorch.py to MindSpore that does not compute quite the same: MindSpore's GELU is the tanh form by default."""
 
 import mindspore as ms
 import mindspore.dataset as ds
@@ -51,10 +51,8 @@ loss_fn = nn.CrossEntropyLoss()
 grad_fn = ms.value_and_grad(lambda x, y: loss_fn(net(x), y), None, optimizer.parameters)
 
 net.set_train()
-for epoch in range(3):
-    total = 0.0
-    for x, y in data.create_tuple_iterator():
-        loss, gradients = grad_fn(x, y)
-        optimizer(gradients)
-        total += float(loss)
-    print(f"epoch {epoch + 1}: loss {total / data.get_dataset_size():.4f}")
+for step, (x, y) in enumerate(data.create_tuple_iterator(), 1):
+    loss, gradients = grad_fn(x, y)
+    optimizer(gradients)
+    if step % 7 == 0:
+        print(f"step {step}: loss {float(loss):.4f}")

@@ -1,4 +1,4 @@
-"""Digits with a small mixer over image rows: the PyTorch original of digits_mixer_mindspore.py."""
+"""Digits with a small mixer over image rows: the PyTorch original of mixer_mindspore.py."""
 
 import torch
 from sklearn.datasets import load_digits
@@ -43,12 +43,10 @@ optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
 criterion = nn.CrossEntropyLoss()
 
 model.train()
-for epoch in range(3):
-    total = 0.0
-    for x, y in loader:
-        loss = criterion(model(x), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total += loss.item()
-    print(f"epoch {epoch + 1}: loss {total / len(loader):.4f}")
+for step, (x, y) in enumerate(loader, 1):
+    loss = criterion(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 7 == 0:
+        print(f"step {step}: loss {loss.item():.4f}")

@@ -1,0 +1,173 @@
+"""A script beside its reference: where they part, and that faithful copies do not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.commands import EXAMPLES, TRUELINE, run
+
+from trueline.store import Run, read_tensors
+
+REFERENCE = """
+import torch
+from torch import nn
+
+{precision}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(12, 24)
+        self.norm = nn.LayerNorm(24)
+        self.drop = nn.Dropout(0.3)
+        self.fc2 = nn.Linear(24, 3)
+
+    def forward(self, x):
+        return self.fc2(self.drop(torch.tanh(self.norm(self.fc1(x)))))
+
+
+torch.manual_seed(1)
+x = torch.randn(240, 12)
+y = x[:, :3].argmax(1)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=24, shuffle=True)
+net = Net()
+optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3, weight_decay=0.05)
+for epoch in range(3):
+    for a, b in loader:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=HALF):
+            loss = nn.functional.cross_entropy(net(a), b)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+# The same training, written by someone else: other names, other nesting, other order of construction, other batches.
+REFACTOR = """
+import torch
+import torch.nn.functional as F
+
+{precision}
+class Body(torch.nn.Module):
+    def __init__(self, inputs, width):
+        super().__init__()
+        self.scale = torch.nn.LayerNorm(width{eps})
+        self.enter = torch.nn.Linear(inputs, width)
+
+    def forward(self, x):
+        return torch.tanh(self.scale(self.enter(x)))
+
+
+def main():
+    torch.manual_seed(7)
+    inputs = torch.randn(240, 12)
+    labels = inputs[:, :3].argmax(1)
+    model = torch.nn.Sequential(Body(12, 24), torch.nn.Dropout({drop}), torch.nn.Linear(24, 3))
+    adam = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.05{optimizer})
+    for _ in range(3):
+        order = torch.randperm(240)
+        for rows in order.split(24):
+            adam.zero_grad()
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=HALF):
+                loss = F.cross_entropy(model(inputs[rows]), labels[rows])
+            loss.backward()
+            adam.step()
+
+
+main()
+"""
+
+
+def compared(folder: Path, mine: str, reference: str, *options: str) -> dict[str, Any]:
+    found = folder / "found.json"
+    command = ["diagnose", mine, "--no-rerun", "--reference", reference, "--json", str(found), *options]
+    # Six runs of scripts, some of them of MindSpore, on machines that have other things to do.
+    finished = run([*TRUELINE, *command], folder, folder / "runs", longest=600)
+    assert found.is_file(), f"exit {finished.returncode}:\n{finished.stdout}\n{finished.stderr}"
+    diagnosis: dict[str, Any] = json.loads(found.read_text())
+    assert finished.returncode == (diagnosis["comparison"]["first_divergence"] is not None), diagnosis["verdict"]
+    comparison: dict[str, Any] = diagnosis["comparison"]
+    return comparison
+
+
+def scripts(folder: Path, *, half: bool = False, eps: str = "", drop: float = 0.3, optimizer: str = "") -> tuple[str, str]:
+    precision = f"HALF = {half}\n"
+    (folder / "ref.py").write_text(REFERENCE.format(precision=precision))
+    (folder / "mine.py").write_text(REFACTOR.format(precision=precision, eps=eps, drop=drop, optimizer=optimizer))
+    return "mine.py", "ref.py"
+
+
+@pytest.mark.parametrize("half", [False, True], ids=["float32", "bfloat16"])
+def test_faithful_refactor_does_not_part(tmp_path: Path, half: bool) -> None:
+    found = compared(tmp_path, *scripts(tmp_path, half=half), "--write-map", "map.json")
+    assert found["first_divergence"] is None, found["first_divergence"]
+    assert (found["first_step_loss_differs"], found["second_step_loss_differs"], found["bifurcation_step"]) == (
+        False,
+        False,
+        None,
+    )
+    assert json.loads((tmp_path / "map.json").read_text()) == {
+        "model.0.enter.weight": "net.fc1.weight",
+        "model.0.enter.bias": "net.fc1.bias",
+        "model.0.scale.weight": "net.norm.weight",
+        "model.0.scale.bias": "net.norm.bias",
+        "model.2.weight": "net.fc2.weight",
+        "model.2.bias": "net.fc2.bias",
+    }
+
+
+def test_other_eps_of_a_norm(tmp_path: Path) -> None:
+    found = compared(tmp_path, *scripts(tmp_path, eps=", eps=1e-2"))
+    parted = found["first_divergence"]
+    assert (parted["step"], parted["phase"], parted["module"], parted["reference_module"]) == (0, "forward", "0.scale", "norm")
+    assert "eps" in parted["cause"]
+    assert "LayerNorm" in (tmp_path / "mine.py").read_text().splitlines()[parted["location"]["line"] - 1]
+    assert found["first_step_loss_differs"]
+
+
+def test_other_eps_of_the_optimizer(tmp_path: Path) -> None:
+    found = compared(tmp_path, *scripts(tmp_path, optimizer=", eps=1e-3"))
+    parted = found["first_divergence"]
+    assert (parted["step"], parted["phase"], parted["module"]) == (0, "update", None)
+    assert "eps" in parted["cause"]
+    assert (found["first_step_loss_differs"], found["second_step_loss_differs"]) == (False, True)
+
+
+def test_other_dropout_is_told_though_it_is_off(tmp_path: Path) -> None:
+    parted = compared(tmp_path, *scripts(tmp_path, drop=0.6))["first_divergence"]
+    assert parted is not None
+    assert parted["module"] == "1"
+    assert "0.6" in parted["cause"]
+
+
+def test_port_to_mindspore(tmp_path: Path) -> None:
+    """The example of the demo."""
+    mine, reference = EXAMPLES / "port" / "mixer_mindspore.py", EXAMPLES / "port" / "mixer_pytorch.py"
+    found = compared(tmp_path, str(mine), str(reference))
+    parted = found["first_divergence"]
+    assert (parted["step"], parted["phase"], parted["module"]) == (0, "forward", "body.0.mlp.2")
+    assert "tanh" in parted["cause"]
+    assert mine.read_text().splitlines()[parted["location"]["line"] - 1].strip() == "nn.GELU(),"
+    assert not [each for each in found["unmatched"] if each.get("parameters")]
+
+
+def test_aligned_run_of_the_same_script_is_the_same(tmp_path: Path) -> None:
+    _, reference = scripts(tmp_path)
+    runs = tmp_path / "runs"
+    run([*TRUELINE, "run", "--name", "first", "--as-reference", "--steps", "12", reference], tmp_path, runs)
+    run([*TRUELINE, "run", "--name", "second", "--align-to", "first", "--steps", "12", reference], tmp_path, runs)
+    first, second = Run(runs / "first"), Run(runs / "second")
+    assert len(first.steps) == 12
+    assert [step.loss for step in first.steps] == [step.loss for step in second.steps]
+    kept, again = read_tensors(first.directory, 1), read_tensors(second.directory, 1)
+    assert kept.keys() == again.keys()
+    assert all((kept[name] == again[name]).all() for name in kept)
+
+
+def test_a_run_without_start_cannot_be_aligned_to(tmp_path: Path) -> None:
+    _, reference = scripts(tmp_path)
+    runs = tmp_path / "runs"
+    run([*TRUELINE, "run", "--name", "plain", "--steps", "2", reference], tmp_path, runs)
+    finished = run([*TRUELINE, "run", "--align-to", "plain", reference], tmp_path, runs)
+    assert finished.returncode == 2
+    assert "--as-reference" in finished.stderr
