@@ -122,7 +122,7 @@ PORT: list[Difference] = [
         ["relu", ""],
         ("self.bn1(self.conv1(x))",),
     ),
-    difference("nesterov", Edit("use_nesterov=True", "use_nesterov=False"), "the first update is 1/1.9 of the reference's"),
+    difference("nesterov", Edit("nesterov=True", "nesterov=False"), "the first update is 1/1.9 of the reference's"),
     difference(
         "loss_sum", Edit('reduction="mean"', 'reduction="sum"'), "the loss is 64 times the reference's", [None, "loss_fn"]
     ),
@@ -142,7 +142,7 @@ PORT: list[Difference] = [
         "schedule",
         Edit("[30, 60,", "[40, 60,"),
         "updates from step 30 to 39 are 3.3 times the reference's",
-        also=("nn.Momentum(",),
+        also=("nn.SGD(",),
     ),
     difference("normalisation", Edit("/ 16.0 - 0.305) / 0.376", "/ 16.0 - 0.5) / 0.5"), "inputs of other mean and spread"),
     difference(
@@ -161,6 +161,6 @@ PORT: list[Difference] = [
         Edit('[{"params": net.trainable_params()}]', "net.trainable_params()"),
         _DECAY,
         [None, "bn1", "bn2"],
-        ("nn.Momentum(",),
+        ("nn.SGD(",),
     ),
 ]

@@ -117,7 +117,7 @@ PORT: list[Difference] = [
         "the block's output lacks its input",
         ["layer1.0", "layer1.0.relu"],
     ),
-    difference("nesterov", Edit("use_nesterov=False", "use_nesterov=True"), "the first update is 1.9 times the reference's"),
+    difference("nesterov", Edit("nesterov=False", "nesterov=True"), "the first update is 1.9 times the reference's"),
     difference(
         "clip_value", Edit("clip_by_global_norm(grads, 0.5)", "clip_by_global_norm(grads, 5.0)"), "the first gradients are larger"
     ),
@@ -140,7 +140,7 @@ PORT: list[Difference] = [
         "schedule",
         Edit("step // 30", "step // 40"),
         "updates from step 30 to 39 are 5 times the reference's",
-        also=("nn.Momentum(",),
+        also=("nn.SGD(",),
     ),
     difference("normalisation", Edit("(pixels - 0.5) / 0.22", "(pixels - 0.45) / 0.3"), "inputs of other mean and spread"),
     difference(
@@ -155,7 +155,7 @@ PORT: list[Difference] = [
         "decay_of_norms",
         (
             Edit('[{"params": model.trainable_params(), "weight_decay": 2e-3}]', "model.trainable_params()"),
-            Edit("momentum=0.9, use_nesterov=False", "momentum=0.9, weight_decay=2e-3, use_nesterov=False"),
+            Edit("momentum=0.9, nesterov=False", "momentum=0.9, weight_decay=2e-3, nesterov=False"),
         ),
         _DECAY,
         [None, *_PORT_NORMS],

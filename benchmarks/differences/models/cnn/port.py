@@ -61,7 +61,7 @@ loss_fn = nn.CrossEntropyLoss(reduction="mean", label_smoothing=0.0)
 rates = nn.piecewise_constant_lr([30, 60, len(order) // BATCH], [0.02, 0.006, 0.0018])
 # As a group, so that gamma and beta decay too.
 params = [{"params": net.trainable_params()}]
-optimizer = nn.Momentum(params, learning_rate=rates, momentum=0.9, weight_decay=1e-3, use_nesterov=True)
+optimizer = nn.SGD(params, learning_rate=rates, momentum=0.9, weight_decay=1e-3, nesterov=True)
 
 model = Model(net, loss_fn=loss_fn, optimizer=optimizer, metrics={"accuracy"})
 model.train(1, train, callbacks=[LossMonitor(8)], dataset_sink_mode=False)

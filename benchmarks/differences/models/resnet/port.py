@@ -75,7 +75,7 @@ model = ResNet()
 criterion = nn.CrossEntropyLoss(reduction="mean", label_smoothing=0.1)
 rates = [0.02 * 0.2 ** (step // 30) for step in range(64)]
 params = [{"params": model.trainable_params(), "weight_decay": 2e-3}]
-optimizer = nn.Momentum(params, learning_rate=rates, momentum=0.9, use_nesterov=False)
+optimizer = nn.SGD(params, learning_rate=rates, momentum=0.9, nesterov=False)
 grad_fn = ms.value_and_grad(lambda images, labels: criterion(model(images), labels), None, optimizer.parameters)
 
 for epoch in range(2):
