@@ -26,8 +26,6 @@ PLANTED: dict[str, dict[str, list[Difference]]] = {
     "transformer": {"refactor": _planted_transformer.REFACTOR, "port": _planted_transformer.PORT},
 }
 
-_AUTOCAST = 'with torch.autocast("cpu", dtype=torch.bfloat16):'
-
 
 @dataclass(frozen=True)
 class Variant:
@@ -39,18 +37,27 @@ class Variant:
     refactor: Edit
 
 
+def _cast(indent: str, *statements: str) -> Edit:
+    """Put these statements under autocast."""
+    context = f'{indent}with torch.autocast("cpu", dtype=torch.bfloat16):'
+    return Edit(
+        "\n".join(f"{indent}{each}" for each in statements),
+        "\n".join([context, *(f"{indent}    {each}" for each in statements)]),
+    )
+
+
 VARIANTS = (
     Variant(
         "cnn",
         "bfloat16",
-        Edit("        logits = net(x)\n", f"        {_AUTOCAST}\n            logits = net(x)\n"),
-        Edit("        prediction = model(inputs)\n", f"        {_AUTOCAST}\n            prediction = model(inputs)\n"),
+        _cast("        ", "logits = net(x)", "loss = F.cross_entropy(logits, y)"),
+        _cast("        ", "prediction = model(inputs)", "loss = criterion(prediction, targets)"),
     ),
     Variant(
         "transformer",
         "bfloat16",
-        Edit("    logits = model(x)\n", f"    {_AUTOCAST}\n        logits = model(x)\n"),
-        Edit("        scores = gpt(tokens)\n", f"        {_AUTOCAST}\n            scores = gpt(tokens)\n"),
+        _cast("    ", "logits = model(x)", "loss = F.cross_entropy(logits.flatten(0, 1), y.flatten())"),
+        _cast("        ", "scores = gpt(tokens)", "loss = cross_entropy(scores.transpose(1, 2), following)"),
     ),
 )
 
