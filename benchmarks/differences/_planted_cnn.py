@@ -148,7 +148,7 @@ PORT: list[Difference] = [
     difference(
         "initial_weights",
         Edit("weight_init=HeNormal()", 'weight_init="normal"'),
-        "the convolutions' weights have a tenth of the spread or less",
+        "the convolutions' weights have about a tenth of the spread or less",
         ["conv1", "conv2"],
         ("return nn.Conv2d(", "self.conv1 = "),
     ),

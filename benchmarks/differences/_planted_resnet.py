@@ -71,7 +71,7 @@ REFACTOR: list[Difference] = [
     difference(
         "initial_weights",
         Edit('kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")', "normal_(layer.weight, std=0.02)"),
-        "the convolutions' weights have a fifth of the spread or less",
+        "the convolutions' weights have about a fifth of the spread or less",
         ["0.1", "3.skip.0", *(f"{block}.residual.{place}" for block in range(1, 5) for place in (1, 5))],
         ("layer = nn.Conv2d(",),
     ),
@@ -146,7 +146,7 @@ PORT: list[Difference] = [
     difference(
         "initial_weights",
         Edit('init = HeNormal(mode="fan_out", nonlinearity="relu")', 'init = "normal"'),
-        "the convolutions' weights have a tenth of the spread or less",
+        "the convolutions' weights have about a tenth of the spread or less",
         ["conv1", "layer2.0.downsample.0", *(f"{block}.{conv}" for block in _PORT_BLOCKS for conv in ("conv1", "conv2"))],
         ("        return nn.Conv2d(", "return nn.Conv2d(in_planes, planes, size", "self.conv1 = conv(3, 12, 3)"),
     ),
