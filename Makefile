@@ -6,7 +6,7 @@ PEERS := .venv-peers/bin
 SETUP_DONE := .venv/.setup-done
 PEERS_DONE := .venv-peers/.setup-done
 
-.PHONY: setup demo test lint bench bench-peers bench-faults bench-check bench-labels bench-data bench-compare clean
+.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare clean
 
 setup: $(SETUP_DONE)
 
@@ -48,6 +48,10 @@ bench-peers: setup $(PEERS_DONE)
 # Every script of the fault benchmark: recall, cause, place, false alarms; options with FAULTS='--only tr.01 --jobs 1'.
 bench-faults: setup
 	$(BIN)/python benchmarks/faults/run.py $(FAULTS)
+
+# Every pair of the difference benchmark: phase, module, cause, faithful pairs; options with DIFFERENCES='--only cnn/port --jobs 1'.
+bench-differences: setup
+	$(BIN)/python benchmarks/differences/run.py $(DIFFERENCES)
 
 # Label errors on digits: our ranking from one recorded run beside cleanlab's of five, and what recording the margins costs.
 bench-labels: setup

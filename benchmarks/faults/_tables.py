@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from benchmarks.faults._score import (
     scores_by_way,
     what_is_wrong,
 )
+from benchmarks.writing import aligned, markdown, replace_between
 
 BEGIN = "<!-- begin {}: written by make bench-faults, never by hand -->"
 END = "<!-- end {}: written by make bench-faults -->"
@@ -45,15 +45,8 @@ def _rows(outcomes: list[Outcome]) -> list[list[str]]:
 
 def terminal_table(outcomes: list[Outcome]) -> str:
     """Aligned columns, one line per item, per origin, per framework and mode, and for all."""
-    rows = [list(HEADINGS), *_rows(outcomes)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-
-    def line(row: Sequence[str]) -> str:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        return "  ".join(cells).rstrip()
-
     items = len(scores_by_item(as_diagnosed(outcomes)))
-    lines = [line(row) for row in rows]
+    lines = aligned([HEADINGS, *_rows(outcomes)])
     rule = "-" * len(lines[0])
     return "\n".join([lines[0], rule, *lines[1 : 1 + items], rule, *lines[1 + items :]])
 
@@ -92,11 +85,6 @@ def miss_lines(outcomes: list[Outcome]) -> list[str]:
     return lines
 
 
-def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    line = "|".join(["---", *["---:"] * (len(headings) - 1)])
-    return [f"| {' | '.join(headings)} |", f"|{line}|", *(f"| {' | '.join(row)} |" for row in rows)]
-
-
 def planted_rows(outcomes: list[Outcome]) -> list[list[str]]:
     """One row per mutation: what it plants, the item, and how often it was found, named and placed."""
     mutants = [each for each in outcomes if each.origin == "mutant"]
@@ -112,11 +100,11 @@ def documentation(outcomes: list[Outcome], conditions: str) -> str:
     """What stands between the marks of docs/fault-benchmark.md."""
     parts = ["", conditions, ""]
     goals = [[name, goal, measured, "yes" if reached else "**no**"] for name, goal, measured, reached in totals(outcomes)]
-    parts += [*_markdown(("figure", "goal", "measured (95 % interval)", "reached"), goals), ""]
-    parts += [*_markdown(("item", *HEADINGS[1:]), _rows(outcomes)), ""]
+    parts += [*markdown(("figure", "goal", "measured (95 % interval)", "reached"), goals), ""]
+    parts += [*markdown(("item", *HEADINGS[1:]), _rows(outcomes)), ""]
     if planted := planted_rows(outcomes):
         parts += ["Faults planted into the base scripts:", ""]
-        parts += [*_markdown(("fault", "recall", "top-1 cause", "place"), planted), ""]
+        parts += [*markdown(("fault", "recall", "top-1 cause", "place"), planted), ""]
     wrong = [f"- {what_is_wrong(each) or 'incomplete'}: `{each.name}`{_instead(each)}" for each in misses(outcomes)]
     return "\n".join([*parts, "Not as expected:", "", *(wrong or ["- nothing"]), ""])
 
@@ -130,13 +118,7 @@ def _instead(outcome: Outcome) -> str:
 
 def write_documentation(page: Path, framework: str, outcomes: list[Outcome], conditions: str) -> None:
     """Replace what stands between the framework's marks of the page, and nothing else."""
-    text = page.read_text(encoding="utf-8")
-    begin, end = BEGIN.format(framework), END.format(framework)
-    if text.count(begin) != 1 or text.count(end) != 1:
-        raise SystemExit(f"Expected the marks {begin!r} and {end!r} once each in {page}. Put them around the place of the table.")
-    before, rest = text.split(begin)
-    after = rest.split(end)[1]
-    page.write_text(f"{before}{begin}\n{documentation(outcomes, conditions)}\n{end}{after}", encoding="utf-8")
+    replace_between(page, BEGIN.format(framework), END.format(framework), documentation(outcomes, conditions))
 
 
 def machine_readable(outcomes: list[Outcome], conditions: dict[str, Any]) -> str:

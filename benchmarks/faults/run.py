@@ -23,9 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.faults import _tables as tables
 from benchmarks.faults._case import FRAMEWORKS, Case, as_it_is, bases, cases, only, strangers
-from benchmarks.faults._running import check_again, diagnose, is_kept, outcomes_of
+from benchmarks.faults._running import check_again, diagnose, is_kept
 from benchmarks.faults._score import Outcome, reaches_goals, what_is_wrong
 from benchmarks.faults.mutate import mutants
+from benchmarks.starting import outcomes_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "fault-benchmark.md"

@@ -17,10 +17,11 @@ from benchmarks.faults import _tables as tables
 from benchmarks.faults._case import FRAMEWORKS, SCRIPT, Case, as_it_is, bases, case_of, cases, only, strangers, unmark
 from benchmarks.faults._mutation import MUTATIONS, Mutation
 from benchmarks.faults._running import commands
-from benchmarks.faults._score import Outcome, Share, misses, outcome_of, reaches_goals, score, what_is_wrong, wilson
+from benchmarks.faults._score import Outcome, misses, outcome_of, reaches_goals, score, what_is_wrong
 from benchmarks.faults._source import LineMoved, Source
 from benchmarks.faults.mutate import MOST_PER_MUTATION, mutants, plantings
 from benchmarks.faults.run import parse_arguments, resumed, selection
+from benchmarks.shares import Share, wilson
 
 ROOT = Path(__file__).parents[2]
 
