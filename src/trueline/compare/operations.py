@@ -53,6 +53,9 @@ def other_operations(parting: Parting, sides: Sides) -> OtherOperations | None:
         return OtherOperations(sentence, line_of(sides.mine, told), _module_name(sides.mine, told))
     lacking = next(op for op in expected if _family(op) in missing)
     module = _counterpart(sides, lacking)
+    if module is not None and module.kind == "container" and after is not None:
+        # It computes nothing itself: the part of it that the last right layer is in should have.
+        module = _part_of(sides.mine, module, after.mine.module)
     ours = [op for op in own if module is not None and op.module == module.id] or own
     place = line_of(sides.mine, ours[-1]) if ours else None
     return OtherOperations(sentence, place or (module.called if module else None), module.name if module else None)
@@ -74,6 +77,13 @@ def _counterpart(sides: Sides, op: Op) -> Module | None:
         shared.append(names[0])
     path = ".".join(shared)
     return next((each for each in sides.mine.modules.values() if each.root == within[0].root and each.path == path), within[0])
+
+
+def _part_of(mine: Run, container: Module, layer: Module) -> Module:
+    """The part of a container that a layer lies in."""
+    depth = len(container.path.split(".")) + 1 if container.path else 1
+    path = ".".join(layer.path.split(".")[:depth])
+    return next((each for each in mine.modules.values() if each.root == layer.root and each.path == path), container)
 
 
 def _lies_in(pair: Pair, module: Module) -> bool:
