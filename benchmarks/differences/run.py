@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -22,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.differences import _tables as tables
 from benchmarks.differences._case import WAYS, Case, different, faithful, only
-from benchmarks.differences._running import compare
+from benchmarks.differences._running import References, compare
 from benchmarks.differences._score import Outcome, score, what_is_wrong
 from benchmarks.starting import outcomes_of
 
@@ -122,7 +123,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     left = [case for case in chosen if case.name not in known]
     started = time.monotonic()
-    new = outcomes_of(left, options.jobs, lambda case: compare(case, options.longest, options.keep), show_progress(len(left)))
+    with tempfile.TemporaryDirectory(prefix="references-") as folder:
+        references = References(Path(folder))
+        new = outcomes_of(
+            left, options.jobs, lambda case: compare(case, options.longest, references, options.keep), show_progress(len(left))
+        )
     known |= {outcome.name: outcome for outcome in new}
     outcomes = [known[case.name] for case in chosen]
     held = conditions(options, outcomes, seconds + time.monotonic() - started)

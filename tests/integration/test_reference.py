@@ -140,6 +140,7 @@ def test_other_dropout_is_told_though_it_is_off(tmp_path: Path) -> None:
     assert "0.6" in parted["cause"]
 
 
+@pytest.mark.timeout(900)
 def test_port_to_mindspore(tmp_path: Path) -> None:
     """The example of the demo."""
     mine, reference = EXAMPLES / "port" / "mixer_mindspore.py", EXAMPLES / "port" / "mixer_pytorch.py"

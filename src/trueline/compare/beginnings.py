@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from trueline.compare.difference import Difference
 from trueline.compare.pairing import Pair
 from trueline.model import Batch, FieldStat, Loader, Location, TensorStat
-from trueline.store import Run
+from trueline.store import SCRIPT_FILE, Run
 
 # Parameters with fewer values say too little of a distribution.
 _FEWEST_VALUES = 48
@@ -170,10 +169,8 @@ def _order_is_the_frameworks(run: Run) -> bool:
 
 
 def _text_of(run: Run) -> str | None:
-    if run.info.script is None:
-        return None
     try:
-        return (Path(run.info.cwd) / run.info.script).read_text(encoding="utf-8", errors="replace")
+        return (run.directory / SCRIPT_FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
 

@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -24,9 +24,10 @@ from trueline.record import Recorder
 from trueline.record.alignment import Alignment
 from trueline.record.patches import Patches
 from trueline.record.process import ProcessWatch
-from trueline.store import FORMAT, SCRATCH_FOLDER, Writer, create_run_directory, write_info, write_tensors
+from trueline.store import FORMAT, SCRATCH_FOLDER, SCRIPT_FILE, Writer, create_run_directory, write_info, write_tensors
 
 DEFAULT_BUDGET = 0.05
+_LARGEST_SCRIPT = 1 << 20
 _running: list[Recording] = []
 
 
@@ -88,6 +89,8 @@ class Recording:
         if last_step is not None or last_second is not None:
             self._end_after(math.inf if last_step is None else last_step, math.inf if last_second is None else last_second)
         self._save()
+        if self._describes and script is not None:
+            _keep_script(Path(script), self.directory / SCRIPT_FILE)
         self._adapters: list[Adapter] = []
         self._patches = Patches()
         self._process = ProcessWatch(self.recorder, str(self.directory.absolute()) + os.sep)
@@ -213,6 +216,13 @@ def new_info(name: str, command: list[str], *, script: str | None) -> RunInfo:
         platform=platform.platform(),
         world_size=1 if place is None else place.ranks,
     )
+
+
+def _keep_script(script: Path, copy: Path) -> None:
+    """Comparisons read it when the script itself is gone or has changed."""
+    with suppress(OSError):
+        if script.suffix == ".py" and script.stat().st_size <= _LARGEST_SCRIPT:
+            copy.write_bytes(script.read_bytes())
 
 
 def _rank_directory(stem: str, name: str | None) -> Path:

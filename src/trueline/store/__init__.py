@@ -9,6 +9,7 @@ from trueline.store.format import (
     PERTURBED_FOLDER,
     RERUN_FOLDER,
     SCRATCH_FOLDER,
+    SCRIPT_FILE,
     read_info,
     write_info,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "PERTURBED_FOLDER",
     "RERUN_FOLDER",
     "SCRATCH_FOLDER",
+    "SCRIPT_FILE",
     "Run",
     "StoredTensor",
     "Writer",

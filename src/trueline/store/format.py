@@ -24,6 +24,8 @@ PERTURBED_FOLDER = "perturbed"
 # With the number of the rank: files that a framework writes while it is recorded. Gone when they have been read.
 SCRATCH_FOLDER = "scratch"
 MANIFEST_FILE = "manifest.json"
+# The script as it was when it was recorded.
+SCRIPT_FILE = "script.py"
 SCHEMA = (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8")
 
 
