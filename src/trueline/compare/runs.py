@@ -188,22 +188,22 @@ def _verdict(curves: Curves, divergence: Divergence | None) -> str:
 
 
 def _unmatched(own: list[Layer], expected: list[Layer], pairs: list[Pair]) -> list[dict[str, Any]]:
+    """Layers without counterpart, but for those whose parameters have one in a layer of another kind."""
+    loose = loose_pairs(own, expected, pairs)
     found = []
-    for side, layers, taken in (
-        ("mine", own, {pair.mine.module.path for pair in pairs}),
-        ("reference", expected, {pair.reference.module.path for pair in pairs}),
+    for side, layers, taken, known in (
+        ("mine", own, {pair.mine.module.path for pair in pairs}, set(loose)),
+        ("reference", expected, {pair.reference.module.path for pair in pairs}, set(loose.values())),
     ):
         found += [
             {
-                "side": side,
-                "module": layer.module.name,
-                "kind": layer.module.kind,
-                "type": layer.module.type,
+                "side": side, "module": layer.module.name, "kind": layer.module.kind, "type": layer.module.type,
                 "parameters": len(layer.parameters),
             }
             for layer in layers
             if layer.module.path not in taken
-        ]
+            and not (layer.parameters and {f"{layer.root}.{each.path}" for each in layer.parameters.values()} <= known)
+        ]  # fmt: skip
     shapes = [
         _shapes(layers, {str(row["module"]) for row in found if row["side"] == side}) for side, layers in _both(own, expected)
     ]

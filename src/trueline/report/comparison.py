@@ -61,6 +61,7 @@ def comparison_lines(comparison: Comparison) -> list[RenderableType]:
         names = ", ".join(f"{each['module']} ({each['side']})" for each in alone[:4])
         text += f"; without counterpart, and not compared: {names}{' …' if len(alone) > 4 else ''}"
     lines.append(Text(f"{text}.", style="yellow" if alone else "dim"))
+    lines += [Text(f" {each['suggestion']}", style="yellow") for each in comparison.unmatched if "suggestion" in each]
     cause = comparison.first_divergence.cause if comparison.first_divergence else None
     others = [each for each in comparison.differences if each["sentence"] != cause]
     if others:
