@@ -1,0 +1,80 @@
+"""Batches of one run in the shape that another one needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from trueline.record.alignment import Alignment, fitted
+from trueline.store.feed import Feed
+
+
+def test_other_batch_size_and_type() -> None:
+    given = np.arange(12, dtype=np.int64).reshape(4, 3)
+    found = fitted(given, np.zeros((2, 3), np.int32))
+    assert found is not None
+    assert (found.shape, found.dtype) == ((4, 3), np.int32)
+
+
+def test_channels_first_and_last() -> None:
+    given = np.random.default_rng(0).normal(size=(2, 3, 8, 6)).astype(np.float32)
+    found = fitted(given, np.zeros((2, 8, 6, 3), np.float32))
+    assert found is not None
+    assert np.array_equal(found, given.transpose(0, 2, 3, 1))
+
+
+def test_images_as_rows_of_numbers() -> None:
+    given = np.arange(32, dtype=np.float32).reshape(2, 1, 4, 4)
+    found = fitted(given, np.zeros((2, 16), np.float32))
+    assert found is not None
+    assert np.array_equal(found, given.reshape(2, 16))
+
+
+def test_targets_of_sequences_in_one_row() -> None:
+    given = np.arange(6)
+    found = fitted(given, np.zeros((2, 3), np.int64))
+    assert found is not None
+    assert found.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_what_does_not_mean_the_same_does_not_fit() -> None:
+    assert fitted(np.zeros((4, 3)), np.zeros((4, 3), np.int64)) is None
+    assert fitted(np.zeros((4, 3)), np.zeros((4, 5))) is None
+
+
+def test_batches_of_the_reference_in_their_order(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    first = Alignment(tmp_path / "a")
+    for number in range(3):
+        assert first.fetched([np.full((2, 2), float(number)), np.array([number, number])]) is None
+    first.close()
+    kept = Feed(tmp_path / "a")
+    assert len(kept) == 3
+    second = Feed(tmp_path / "b")
+    second.write(0, [np.zeros(1)])
+    assert second.read(1) is None
+    batch = kept.read(2)
+    assert batch is not None
+    assert [part.tolist() for part in batch] == [[[2.0, 2.0], [2.0, 2.0]], [2, 2]]
+
+
+def test_batch_that_was_for_evaluation_is_taken_back(tmp_path: Path) -> None:
+    kept = Alignment(tmp_path)
+    kept.fetched([np.zeros((2, 2))])
+    kept.took_back()
+    kept.fetched([np.ones((2, 2))])
+    kept.close()
+    assert len(Feed(tmp_path)) == 1
+    assert Feed(tmp_path).read(0)[0].tolist() == [[1.0, 1.0], [1.0, 1.0]]  # type: ignore[index]
+
+
+def test_noise_is_one_unit_in_the_last_place(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).normal(size=1000).astype(np.float32)
+    moved = Alignment(tmp_path, perturbed=True).nudged(values)
+    assert np.array_equal(np.abs(moved - values) <= np.spacing(np.abs(values)), np.ones(1000, bool))
+    assert (moved > values).any()
+    assert (moved < values).any()
+    whole = np.arange(5)
+    assert Alignment(tmp_path, perturbed=True).nudged(whole) is whole
