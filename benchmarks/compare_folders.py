@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -25,6 +26,8 @@ ROOT = Path(__file__).parents[1]
 PEER = ROOT / ".venv-peers" / "bin" / "msprobe"
 MOST_MEMORY = 1000
 SLOWEST = 2.0
+# For msprobe, in seconds.
+LONGEST = 900.0
 # Sizes as in a model: many small tensors, few large ones. Values per tensor.
 SIZES = (1 << 24, 1 << 22, 1 << 22, 1 << 20, 1 << 20, 1 << 20, 1 << 16, 1 << 10)
 
@@ -79,15 +82,18 @@ def for_msprobe(folder: Path, target: Path) -> None:
     (target / "construct.json").write_text(json.dumps(dict.fromkeys(data)))
 
 
-def measured(command: list[str], expected: tuple[int, ...] = (0,)) -> tuple[float, float, float]:
+def measured(command: list[str], expected: tuple[int, ...] = (0,), limit: float = 3600.0) -> tuple[float, float, float]:
     """Seconds, seconds of processor time, and peak memory in MB of one process."""
     started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    _, status, usage = os.wait4(process.pid, 0)
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said)
+        stop = threading.Timer(limit, process.kill)
+        stop.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        stop.cancel()
+        said.seek(0)
+        problem = said.read().decode(errors="replace")
     seconds = time.perf_counter() - started
-    problem = process.stderr.read().decode(errors="replace") if process.stderr else ""
-    if process.stderr:
-        process.stderr.close()
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in expected:
         raise RuntimeError(f"{' '.join(command[:4])} … ended with {process.returncode}: {problem[-2000:]}")
@@ -111,7 +117,7 @@ def beside_msprobe(folder: Path, pair: tuple[Path, Path], size: float) -> None:
     sides = [str(folder / "msprobe" / name / "dump.json") for name in ("mine", "reference")]
     try:
         seconds, processor, peak = measured(
-            [str(PEER), "compare", "-tp", sides[0], "-gp", sides[1], "-o", str(folder / "result")]
+            [str(PEER), "compare", "-tp", sides[0], "-gp", sides[1], "-o", str(folder / "result")], limit=LONGEST
         )
     except RuntimeError as problem:
         print(f"msprobe: {problem}")

@@ -178,8 +178,7 @@ def test_to_mindspore_and_back(tmp_path: Path) -> None:
     done = trueline("convert", "b.ckpt", "--to", "pytorch", "c.pth", "--like", "a.pth", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     loaded = torch.load(tmp_path / "c.pth")
-    net = TorchNet()
-    assert net.load_state_dict(loaded, strict=False).missing_keys == ["bn.num_batches_tracked"]
+    TorchNet().load_state_dict(loaded)
     assert all(torch.equal(loaded[name], state[name]) for name in loaded)
 
 

@@ -173,6 +173,13 @@ def test_a_dump_of_msprobe(tmp_path: Path) -> None:
         statistics.read(names[0])
 
 
+def test_the_process_is_no_part_of_a_name(tmp_path: Path) -> None:
+    """Without ranks, msprobe calls the folder after the process that dumped."""
+    write_msprobe(tmp_path, tensors=True)
+    (tmp_path / "step0" / "rank0").rename(tmp_path / "step0" / "proc4711")
+    assert open_tensors(tmp_path).entries[0].name == "step0/Module.conv.Conv2d.forward.0.output.0"
+
+
 def test_a_missing_tensor_of_a_dump_is_a_problem(tmp_path: Path) -> None:
     write_msprobe(tmp_path, tensors=True)
     next(tmp_path.rglob("*fc*.pt")).unlink()

@@ -134,7 +134,9 @@ def _measured(
     one, other = entries
     found = TensorPair(pair, one.shape, one.dtype, other.shape, other.dtype, 0.0)
     if one.statistics is not None and other.statistics is not None:
-        found.statistics = _statistics_apart(one.statistics, other.statistics)
+        found.statistics = _statistics_apart(one.statistics, other.statistics) or None
+        if found.statistics is None:
+            found.problem = "No statistic was dumped on both sides."
         return found
     try:
         epsilons = [number_format(entry.dtype).epsilon for entry in entries]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,8 @@ from trueline.tensorfiles.stored import Stored
 DESCRIPTION = "dump.json"
 _TENSORS = "dump_tensor_data"
 _STATISTICS = {"Max": "max", "Min": "min", "Mean": "mean", "Norm": "norm"}
+# Where no rank is known, the folder is called after the process: another one in every run.
+_PROCESS = re.compile(r"^proc\d+$")
 # In file names of the tensors, arguments of all kinds are inputs.
 _SIDES = {"input_args": "input", "input_kwargs": "input"}
 
@@ -33,10 +36,10 @@ def open_msprobe(root: Path, descriptions: list[Path]) -> TensorSource:
             source.problems.append(f"{path} cannot be read as a description of a dump ({problem}). Copy or dump it again.")
             continue
         source.framework = content.get("framework", source.framework)
-        below = path.parent.relative_to(root).as_posix()
+        below = "".join(f"{part}/" for part in path.parent.relative_to(root).parts if not _PROCESS.match(part))
         for call, sides in calls:
             for name, described in _described(sides, call):
-                _add(source, path.parent, name if below == "." else f"{below}/{name}", described)
+                _add(source, path.parent, below + name, described)
     return source
 
 
