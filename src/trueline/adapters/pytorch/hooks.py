@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
 from threading import get_ident
 from typing import Any
@@ -93,18 +94,8 @@ class ModuleWatch(SharedModuleWatch):
         for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"):
             patches.replace(F, name, self._watched_dropout(getattr(F, name)))
 
-        patches.replace(F, "scaled_dot_product_attention", self._watched_attention(F.scaled_dot_product_attention))
-
-    def _watched_attention(self, original: Any) -> Any:
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            if self.recorder.alignment is not None:
-                args, kwargs = (
-                    args[:4] + (0.0,) * len(args[4:5]) + args[5:],
-                    {**kwargs, **dict.fromkeys({"dropout_p"} & {*kwargs}, 0.0)},
-                )
-            return original(*args, **kwargs)
-
-        return watched
+        if self.recorder.alignment is not None:
+            patches.replace(F, "scaled_dot_product_attention", _without_dropout(F.scaled_dot_product_attention))
 
     def _watched_dropout(self, original: Any) -> Any:
         def watched(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:  # noqa: A002, FBT001, FBT002
@@ -295,3 +286,26 @@ def _has_fused_path(module: nn.Module) -> bool:
     return any(
         isinstance(part, nn.MultiheadAttention | nn.TransformerEncoderLayer) and not part.training for part in module.modules()
     )
+
+
+def _without_dropout(attention: Any) -> Any:
+    signature = inspect.signature(_attention_arguments)
+
+    def without(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.arguments["dropout_p"] = 0.0
+        return attention(*bound.args, **bound.kwargs)
+
+    return without
+
+
+def _attention_arguments(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    **more: Any,
+) -> None:
+    """The arguments of torch's attention, which is no python function and has no signature."""
