@@ -29,8 +29,8 @@ Diagnosis = dict[str, Any]
 
 
 def case_files(check_id: str, prefix: str) -> list[Path]:
-    """PyTorch cases of one item by the start of their names: `faulty` or `healthy`. As many as every item must have, from all over
-    the list; `make bench-faults` runs all of them. MindSpore's are in test_mindspore_cases.py."""
+    """PyTorch cases of one item by the start of their names: `faulty` or `healthy`. As many as every item must have, from all
+    over the list; `make bench-faults` runs all of them. MindSpore's are in test_mindspore_cases.py."""
     files = sorted(path for path in (CASES / check_id.replace(".", "_")).glob(f"{prefix}*.py") if "_ms_" not in path.name)
     assert files, f"no {prefix} cases for {check_id}"
     most = MOST_CASES.get(prefix, len(files))
