@@ -300,6 +300,6 @@ def _without_dropout(attention: Any) -> Any:
 
 
 def _attention_arguments(
-    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = False, **more: Any
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: Any = 0.0, is_causal: Any = None, **more: Any
 ) -> None:
     """The arguments of torch's attention, which is no python function and has no signature."""
