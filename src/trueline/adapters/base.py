@@ -16,6 +16,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from trueline.model import Module
 from trueline.record import Recorder
 from trueline.record.patches import Patches
 
@@ -49,6 +50,17 @@ def adapter_for(framework: str, recorder: Recorder) -> Adapter:
     package = importlib.import_module(FRAMEWORKS[framework])
     adapter: Adapter = package.ADAPTER(recorder)
     return adapter
+
+
+def default_layer(framework: str, type_name: str, arguments: tuple[Any, ...]) -> Module | None:
+    """A layer of a framework's class of this name that is given these arguments only, as it would be recorded; None where the
+    framework is not installed or has no such class."""
+    try:
+        kinds = importlib.import_module(f"trueline.adapters.{framework}.kinds")
+        made = getattr(kinds.nn, type_name)(*arguments)
+    except Exception:  # noqa: BLE001 - whatever a class asks for that it is not given, there is nothing to say then
+        return None
+    return Module(0, 0, "", "", type_name, kinds.kind_of(made), None, None, None, kinds.settings_of(made))
 
 
 class Watch:

@@ -94,6 +94,47 @@ def data_differences(mine: Run, reference: Run) -> list[Difference]:
     return found
 
 
+def size_differences(mine: Run, reference: Run) -> list[Difference]:
+    """Other sizes of batches, seeds, and numbers of steps."""
+    own, expected = _training_batches(mine), _training_batches(reference)
+    found = []
+    if own and expected and own[0].size != expected[0].size:
+        loader = _training_loader(mine)
+        line = loader.built if loader is not None else _line_of_first_call(mine)
+        found.append(
+            Difference(
+                "data", "batch size", own[0].size, expected[0].size, "data", "hp.03",
+                f"The batch size is {own[0].size}, in the reference {expected[0].size}.",
+                f"Train with batches of {expected[0].size}, or scale the learning rate with the batch size.", None, None, line, -1,
+                hidden=True,
+            )
+        )  # fmt: skip
+    seeds = [
+        sorted({int(event.value) for event in run.events_of("seed") if event.value is not None}) for run in (mine, reference)
+    ]
+    if bool(seeds[0]) != bool(seeds[1]) or (mine.framework == reference.framework and seeds[0] != seeds[1]):
+        found.append(_told("seed", "seeds", *(_listed(each) for each in seeds)))
+    if len(mine.steps) != len(reference.steps):
+        found.append(_told("training", "number of steps", len(mine.steps), len(reference.steps)))
+    return found
+
+
+def _seeds(run: Run) -> list[int]:
+    return sorted({int(event.value) for event in run.events_of("seed") if event.value is not None})
+
+
+def _listed(seeds: list[int]) -> str:
+    return ", ".join(map(str, seeds)) or "none"
+
+
+def _told(subject: str, setting: str, mine: object, reference: object) -> Difference:
+    """Something that differs and explains no divergence by itself."""
+    return Difference(
+        subject, setting, mine, reference, "update", "tr.07" if subject == "seed" else "hp.02",
+        f"The {setting}: {mine}, in the reference {reference}.", f"Use the reference's {setting}.",
+    )  # fmt: skip
+
+
 def _training_batches(run: Run) -> list[Batch]:
     """The batches that training calls were fed with, in order."""
     fed = [call.batch for call in run.root_calls if call.grad and not call.loss and call.batch is not None]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+
 from trueline.compare.difference import Difference
 from trueline.compare.localise import Parting, Sides
 from trueline.compare.operations import OtherOperations, other_operations
 from trueline.compare.pairing import Pair
+from trueline.compare.settings import same
+from trueline.knowledge import default_settings
 from trueline.model import Divergence
 from trueline.store import Run
 
@@ -27,7 +31,7 @@ def explained(parting: Parting, differences: list[Difference], sides: Sides) -> 
     if other_ops is not None and parting.unsure and not parting.between:
         return _by_operations(other_ops, parting, own, evidence)
     if not parting.between and own:
-        cause = min(own, key=lambda each: each.setting == "padding")
+        cause = _with_defaults(min(own, key=lambda each: each.setting == "padding"), parting.pair, sides)
         return _by(cause, parting, evidence + [each.sentence for each in own if each is not cause])
     if other_ops is not None:
         return _by_operations(other_ops, parting, own, evidence)
@@ -38,6 +42,22 @@ def explained(parting: Parting, differences: list[Difference], sides: Sides) -> 
         parting.step, parting.phase, module.name if module else None, other.name if other else None, location, None, "cg.03",
         "Compare the code of both modules line by line.", evidence,
     )  # fmt: skip
+
+
+def _with_defaults(cause: Difference, pair: Pair | None, sides: Sides) -> Difference:
+    """The difference with what the frameworks do where nothing is said, when that is how it came about."""
+    mine, reference = sides.mine.framework, sides.reference.framework
+    if pair is None or mine is None or reference is None or mine == reference:
+        return cause
+    own = default_settings(mine, pair.mine.module.kind, pair.mine.module.type).get(cause.setting)
+    if own is None or not same(own, cause.mine):
+        return cause
+    name = {"mindspore": "MindSpore", "pytorch": "PyTorch"}
+    sentence = f"{cause.sentence} It is {name.get(mine, mine)}'s default."
+    other = default_settings(reference, pair.reference.module.kind, pair.reference.module.type).get(cause.setting)
+    if other is not None and same(other, cause.reference):
+        sentence = f"{sentence[:-1]}; {name.get(reference, reference)}'s is the other."
+    return msgspec.structs.replace(cause, sentence=sentence)
 
 
 def _by_operations(told: OtherOperations, parting: Parting, own: list[Difference], evidence: list[str]) -> Divergence:

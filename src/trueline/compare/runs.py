@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from trueline.compare.beginnings import data_differences, initial_differences
+from trueline.compare.beginnings import data_differences, initial_differences, size_differences
 from trueline.compare.curves import Curves, compare_losses
 from trueline.compare.difference import Difference
 from trueline.compare.explain import explained, pairs_as_rows
@@ -86,7 +86,11 @@ def what_alignment_hides(mine: Run, reference: Run, pairs: list[Pair]) -> list[D
         for pair in pairs
         if pair.mine.module.path in own and pair.reference.module.path in expected
     ]
-    return [*data_differences(mine, reference), *initial_differences(mine, reference, natural)]
+    return [
+        *data_differences(mine, reference),
+        *size_differences(mine, reference),
+        *initial_differences(mine, reference, natural),
+    ]
 
 
 def settings_that_differ(mine: Run, reference: Run, pairs: list[Pair], *, exact: bool) -> list[Difference]:

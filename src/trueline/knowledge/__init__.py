@@ -1,9 +1,10 @@
 """What the settings of layers, losses and optimizers mean, in words that hold for both frameworks."""
 
 from trueline.knowledge.changes import change_of
+from trueline.knowledge.defaults import default_settings
 from trueline.knowledge.layers import layer_settings
 from trueline.knowledge.losses import loss_settings
 from trueline.knowledge.operations import family_of, meaning_of
 from trueline.knowledge.optimizers import optimizer_settings
 
-__all__ = ["change_of", "family_of", "layer_settings", "loss_settings", "meaning_of", "optimizer_settings"]
+__all__ = ["change_of", "default_settings", "family_of", "layer_settings", "loss_settings", "meaning_of", "optimizer_settings"]
