@@ -105,8 +105,8 @@ def size_differences(mine: Run, reference: Run) -> list[Difference]:
             Difference(
                 "data", "batch size", own[0].size, expected[0].size, "data", "hp.03",
                 f"The batch size is {own[0].size}, in the reference {expected[0].size}.",
-                f"Train with batches of {expected[0].size}, or scale the learning rate with the batch size.", None, None, line, -1,
-                hidden=True,
+                f"Train with batches of {expected[0].size}, or scale the learning rate with the batch size.", None, None, line,
+                -1, hidden=True,
             )
         )  # fmt: skip
     seeds = [
