@@ -54,8 +54,7 @@ def other_operations(parting: Parting, sides: Sides) -> OtherOperations | None:
     lacking = next(op for op in expected if _family(op) in missing)
     module = _counterpart(sides, lacking)
     if module is not None and module.kind == "container" and after is not None:
-        # It computes nothing itself: the part of it that the last right layer is in should have.
-        module = _part_of(sides.mine, module, after.mine.module)
+        module = _that_computes(sides.mine, module, after.mine.module, pair.mine.module if pair else None)
     ours = [op for op in own if module is not None and op.module == module.id] or own
     place = line_of(sides.mine, ours[-1]) if ours else None
     return OtherOperations(sentence, place or (module.called if module else None), module.name if module else None)
@@ -79,11 +78,17 @@ def _counterpart(sides: Sides, op: Op) -> Module | None:
     return next((each for each in sides.mine.modules.values() if each.root == within[0].root and each.path == path), within[0])
 
 
-def _part_of(mine: Run, container: Module, layer: Module) -> Module:
-    """The part of a container that a layer lies in."""
-    depth = len(container.path.split(".")) + 1 if container.path else 1
-    path = ".".join(layer.path.split(".")[:depth])
-    return next((each for each in mine.modules.values() if each.root == layer.root and each.path == path), container)
+def _that_computes(mine: Run, container: Module, layer: Module, following: Module | None) -> Module:
+    """A container computes nothing itself: where what follows lies in it too, the part of it that the last right layer is in
+    should have; else the module that the container is a part of."""
+    by_path = {each.path: each for each in mine.modules.values() if each.root == layer.root}
+    if following is not None and f"{following.path}.".startswith(f"{container.path}." if container.path else ""):
+        depth = len(container.path.split(".")) + 1 if container.path else 1
+        return by_path.get(".".join(layer.path.split(".")[:depth]), container)
+    path = container.path
+    while path and by_path[path].kind == "container":
+        path = path.rpartition(".")[0]
+    return by_path.get(path, container)
 
 
 def _lies_in(pair: Pair, module: Module) -> bool:
