@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from trueline.checks._data_origin import where_made
 from trueline.compare.difference import Difference
 from trueline.compare.pairing import Pair
 from trueline.model import Batch, FieldStat, Loader, Location, TensorStat
@@ -252,7 +253,7 @@ def _value_difference(mine: Run, reference: Run) -> Difference | None:
         return None
     scale = std_a / spread
     loader = _training_loader(mine)
-    line = loader.built if loader is not None else _line_of_first_call(mine)
+    line = where_made(mine, loader.built if loader is not None else _line_of_first_call(mine))
     return Difference(
         "data", "values", {"mean": mean_a, "std": std_a}, {"mean": mean_b, "std": std_b}, "data", "dp.01",
         f"The inputs are scaled otherwise: mean {mean_a:.4g} and std {std_a:.4g}, in the reference mean {mean_b:.4g} and std "
