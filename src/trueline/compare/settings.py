@@ -124,7 +124,10 @@ def _settings_by_parameter(run: Run) -> dict[str, dict[str, Any]]:
             continue
         parameter = run.parameters[held.parameter]
         kind = run.optimizers[held.optimizer].type
-        settings = optimizer_settings(kind, values.get((held.optimizer, held.group), {}))
+        given = values.get((held.optimizer, held.group), {})
+        if any(word in parameter.path for word in given.get("undecayed", ())):
+            given = {**given, "weight_decay": 0.0}
+        settings = optimizer_settings(kind, given)
         found[f"{run.modules[parameter.root].name}.{parameter.path}"] = settings
     return found
 

@@ -38,7 +38,8 @@ def _described(given: dict[str, Any]) -> list[tuple[list[Any], dict[str, Any]]]:
         if "order_params" not in group:
             own = {"lr": group.get("lr", shared["lr"]), "weight_decay": group.get("weight_decay", shared["weight_decay"])}
             told.append((list(group["params"]), own))
-    return told or [([], shared)]
+    # Without groups, MindSpore leaves parameters of these names out of the decay.
+    return told or [([], {**shared, "undecayed": ["beta", "gamma"]})]
 
 
 class Groups:
@@ -66,6 +67,8 @@ class Groups:
             decay = given["weight_decay"]
             if sampled and isinstance(decay, int | float):
                 settings["weight_decay"] = float(decay)
+                if decay and "undecayed" in given:
+                    settings["undecayed"] = given["undecayed"]
             rate = self._rate(optimizer, place, given["lr"], step, sampled=sampled)
             if rate is not None:
                 settings["lr"] = rate
