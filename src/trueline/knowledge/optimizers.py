@@ -4,7 +4,7 @@
   decoupled). With adaptive rates the two differ.
 - MindSpore's AdamWeightDecay leaves out the correction of the averages for their start.
 - MindSpore's optimizers of `nn` leave parameters whose names hold `beta` or `gamma` out of the decay, unless there are groups.
-- Its `nn.Momentum` does not use `use_nesterov` on CPUs (seen in 2.10); updates that are 1 / (1 + momentum) of the reference's tell.
+- Its `nn.Momentum` does not use `use_nesterov` on CPUs (seen in 2.10); updates that are 1 / (1 + momentum) of the others tell.
 - MindSpore's Momentum is PyTorch's SGD with momentum; its `use_nesterov` is `nesterov`.
 """
 
