@@ -60,12 +60,13 @@ class Body(torch.nn.Module):
 
 def main():
     torch.manual_seed(7)
-    inputs = torch.randn(240, 12)
+    inputs = torch.randn(240, 12){scale}
     labels = inputs[:, :3].argmax(1)
     model = torch.nn.Sequential(Body(12, 24), torch.nn.Dropout({drop}), torch.nn.Linear(24, 3))
+    {init}
     adam = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.05{optimizer})
     for _ in range(3):
-        order = torch.randperm(240)
+        order = {order}
         for rows in order.split(24):
             adam.zero_grad()
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=HALF):
@@ -90,10 +91,13 @@ def compared(folder: Path, mine: str, reference: str, *options: str) -> dict[str
     return comparison
 
 
-def scripts(folder: Path, *, half: bool = False, eps: str = "", drop: float = 0.3, optimizer: str = "") -> tuple[str, str]:
+PARTS = {"eps": "", "drop": "0.3", "optimizer": "", "scale": "", "init": "", "order": "torch.randperm(240)"}
+
+
+def scripts(folder: Path, *, half: bool = False, **changed: str) -> tuple[str, str]:
     precision = f"HALF = {half}\n"
     (folder / "ref.py").write_text(REFERENCE.format(precision=precision))
-    (folder / "mine.py").write_text(REFACTOR.format(precision=precision, eps=eps, drop=drop, optimizer=optimizer))
+    (folder / "mine.py").write_text(REFACTOR.format(precision=precision, **(PARTS | changed)))
     return "mine.py", "ref.py"
 
 
@@ -133,8 +137,27 @@ def test_other_eps_of_the_optimizer(tmp_path: Path) -> None:
     assert (found["first_step_loss_differs"], found["second_step_loss_differs"]) == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("changed", "phase", "module", "words"),
+    [
+        ({"scale": " * 3 + 1"}, "data", None, "scaled otherwise"),
+        ({"order": "torch.arange(240)"}, "data", None, "not shuffled"),
+        ({"init": "torch.nn.init.normal_(model[0].enter.weight, std=0.01)"}, "init", "0.enter", "std 0.0"),
+    ],
+    ids=["scale", "order", "init"],
+)
+def test_what_alignment_hides_is_told(
+    tmp_path: Path, changed: dict[str, str], phase: str, module: str | None, words: str
+) -> None:
+    found = compared(tmp_path, *scripts(tmp_path, **changed))
+    parted = found["first_divergence"]
+    assert (parted["phase"], parted["module"]) == (phase, module), parted
+    assert words in parted["cause"]
+    assert found["first_step_loss_differs"] is False
+
+
 def test_other_dropout_is_told_though_it_is_off(tmp_path: Path) -> None:
-    parted = compared(tmp_path, *scripts(tmp_path, drop=0.6))["first_divergence"]
+    parted = compared(tmp_path, *scripts(tmp_path, drop="0.6"))["first_divergence"]
     assert parted is not None
     assert parted["module"] == "1"
     assert "0.6" in parted["cause"]

@@ -193,12 +193,11 @@ def _drawn(run: Run) -> bool | None:
         return None
     epoch = prints.index(prints[0], 1) if prints[0] in prints[1:] else len(prints)
     rounds = [prints[start : start + epoch] for start in range(0, len(prints), epoch)]
-    whole = [each for each in rounds if len(each) == epoch]
-    if len(whole) > 1 and all(each == whole[0] for each in whole[1:]) and len(set(whole[0])) > epoch // 2:
+    whole = [each for each in rounds if len(each) == epoch and len(set(each)) > epoch // 2]
+    if len(whole) > 1 and all(each == whole[0] for each in whole[1:]):
         return False
-    if loader is not None and loader.sampler == "SequentialSampler" and len(whole) < 2:
-        return None
-    return True if loader is None or len(whole) < 2 else None
+    # Samples that come again, and not in turn, are drawn.
+    return True if len(set(prints)) < len(prints) else None
 
 
 def _order_is_the_frameworks(run: Run) -> bool:

@@ -58,7 +58,7 @@ def compare_runs(
         curves = compare_losses(aligned.mine, aligned.reference, aligned.perturbed, half=half)
         sides = Sides(aligned.mine, aligned.reference, aligned.perturbed, pairs, half=half)
         divergence = _first(sides, curves, differences)
-    divergence = _hidden(differences) or divergence
+    divergence = _hidden(differences, "data", "init") or divergence or _hidden(differences, "forward")
     return Comparison(
         curves.first, curves.second, curves.parted, divergence, _verdict(curves, divergence), _unmatched(own, expected, pairs),
         pairs_as_rows(pairs), [_row(each) for each in differences], curves.losses, _limits(aligned, limits),
@@ -110,11 +110,10 @@ def settings_that_differ(mine: Run, reference: Run, pairs: list[Pair], *, exact:
     ]
 
 
-def _hidden(differences: list[Difference]) -> Divergence | None:
-    """What aligned runs do not show: the first in the order in which a training goes."""
-    order = ["data", "init", "forward"]
-    found = [each for each in differences if each.hidden and each.phase in order]
-    found.sort(key=lambda each: order.index(each.phase))
+def _hidden(differences: list[Difference], *phases: str) -> Divergence | None:
+    """What aligned runs do not show, of the first of these phases that has any."""
+    found = [each for each in differences if each.hidden and each.phase in phases]
+    found.sort(key=lambda each: phases.index(each.phase))
     if not found:
         return None
     first = found[0]
