@@ -1,5 +1,5 @@
-"""The layout of a run directory: `run.json`, the script as `script.py`, one `rank<N>.sqlite` per rank (`rank<N>.journal` while it is
-made), `tensors/`, `feed/`."""
+"""The layout of a run directory: `run.json`, the script as `script.py`, one `rank<N>.sqlite` per rank (`rank<N>.journal` while it
+is made), `tensors/`, `feed/`."""
 
 from __future__ import annotations
 
