@@ -27,7 +27,7 @@ class Difference:
     kind: Kind
     edits: tuple[Edit, ...]
     modules: frozenset[str | None]
-    """The modules that are right, as the script names them; None stands for "no module"."""
+    """The modules that are right, as the script names them, the whole model by its variable; None stands for "no module"."""
     effect: str
     """What an engineer would see of it in the numbers."""
     also: tuple[str, ...] = ()

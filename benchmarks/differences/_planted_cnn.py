@@ -119,7 +119,7 @@ PORT: list[Difference] = [
         "other_activation",
         Edit("self.relu = nn.ReLU()", "self.relu = nn.SiLU()"),
         "negative values pass",
-        ["relu", ""],
+        ["relu", "", "net"],
         ("self.bn1(self.conv1(x))",),
     ),
     difference("nesterov", Edit("nesterov=True", "nesterov=False"), "the first update is 1/1.9 of the reference's"),

@@ -70,7 +70,7 @@ PORT: list[Difference] = [
         "outputs off by the bias",
         ["hidden"],
     ),
-    difference("other_activation", Edit("ops.tanh(", "ops.relu("), "negative values cut off", ["", None]),
+    difference("other_activation", Edit("ops.tanh(", "ops.relu("), "negative values cut off", ["", "model", None]),
     difference("dropout_rate", Edit("nn.Dropout(p=0.2)", "nn.Dropout(p=0.8)"), "most values dropped", ["dropout"]),
     difference("loss_sum", Edit('reduction="mean"', 'reduction="sum"'), _SUM, [None, "loss_function"]),
     difference(
