@@ -32,6 +32,7 @@ class Layer(msgspec.Struct, frozen=True, dict=True):
     root: str
     parameters: dict[str, Parameter]
     place: int
+    is_leaf: bool = True
 
     @property
     def path(self) -> str:
@@ -82,5 +83,5 @@ def layers_of(modules: list[Module], parameters: list[Parameter], order: dict[in
         if module.same_as is not None or not (module.id in owned or is_leaf) or module.kind in {"container", "identity"}:
             continue
         place = order.get(module.id, unseen + module.id)
-        layers.append(Layer(module, roots.get(module.root, ""), owned.get(module.id, {}), place))
+        layers.append(Layer(module, roots.get(module.root, ""), owned.get(module.id, {}), place, is_leaf))
     return sorted(layers, key=lambda layer: layer.place)

@@ -27,6 +27,11 @@ class Pair(msgspec.Struct, frozen=True):
     reference: Layer
     confidence: float
 
+    @property
+    def computes_the_same(self) -> bool:
+        """Whether both are layers of their own; modules around others share parameters, and may begin and end elsewhere."""
+        return self.mine.is_leaf and self.reference.is_leaf
+
 
 def pair_layers(mine: list[Layer], reference: list[Layer], fixed: dict[str, str] | None = None) -> list[Pair]:
     """The pairs in the order of my calls. `fixed` holds parameters (`root.path`) whose counterparts are known."""

@@ -27,7 +27,8 @@ def layer_differences(pairs: list[Pair], framework: str | None) -> list[Differen
             for name in own.keys() & expected.keys()
             if not same(own[name], expected[name]) and not _without_effect(mine, reference, name)
         ]
-        for role in sorted(pair.mine.shapes.keys() ^ pair.reference.shapes.keys()):
+        roles = pair.mine.shapes.keys() ^ pair.reference.shapes.keys() if mine.kind != "other" else set()
+        for role in sorted(roles):
             mine_has, reference_has = role in pair.mine.shapes, role in pair.reference.shapes
             found.append(_of_layer(mine, reference, role, _present(mine_has), _present(reference_has), framework))
     return found
