@@ -88,6 +88,9 @@ def compared(folder: Path, mine: str, reference: str, *options: str) -> dict[str
     diagnosis: dict[str, Any] = json.loads(found.read_text())
     assert finished.returncode == (diagnosis["comparison"]["first_divergence"] is not None), diagnosis["verdict"]
     comparison: dict[str, Any] = diagnosis["comparison"]
+    if comparison["first_divergence"] is not None:
+        (item,) = [each for each in diagnosis["checklist"] if each["id"] == diagnosis["verdict"]["cause"]]
+        assert item["conclusion"] == "problem_found", item
     return comparison
 
 
@@ -195,3 +198,11 @@ def test_a_run_without_start_cannot_be_aligned_to(tmp_path: Path) -> None:
     finished = run([*TRUELINE, "run", "--align-to", "plain", reference], tmp_path, runs)
     assert finished.returncode == 2
     assert "--as-reference" in finished.stderr
+
+
+def test_options_that_need_an_alignment(tmp_path: Path) -> None:
+    _, reference = scripts(tmp_path)
+    for options in (["--perturb"], ["--map", "map.json"]):
+        finished = run([*TRUELINE, "run", *options, reference], tmp_path, tmp_path / "runs")
+        assert finished.returncode == 2
+        assert "--align-to" in finished.stderr

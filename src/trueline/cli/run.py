@@ -123,6 +123,10 @@ def command(
             "Expected --pynative or --graph-tensors. Received both: one runs the script without graphs, the other looks into its "
             "graphs. Give one of them."
         )
+    if align_to is None and (map_file is not None or (perturb and not as_reference)):
+        raise TruelineError(
+            "--map and --perturb are for runs that are aligned. Give --align-to RUN too; trueline runs lists them."
+        )
     target = [*(["-m"] if as_module else []), script, *args]
     launcher = launcher_of(script, as_module=as_module)
     if launcher == "msrun" and steps is not None:
@@ -130,6 +134,8 @@ def command(
             "--steps cannot end ranks that msrun starts: its scheduler takes a rank that ends early for one that has failed. "
             "Leave it out, or let the script train for fewer steps."
         )
+    if launcher is not None and (as_reference or align_to is not None):
+        raise TruelineError(f"Runs of several ranks cannot be aligned. Received {launcher}. Give the script itself.")
     if launcher is not None:
         options = ["--budget", str(budget), *(["--steps", str(steps)] if steps is not None else [])]
         options += ["--seconds", str(seconds)] if seconds is not None else []

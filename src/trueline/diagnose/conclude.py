@@ -8,8 +8,11 @@ import msgspec
 
 from trueline.checks import first_nonfinite, registry
 from trueline.diagnose.rank import cause_of, mark_consequences
-from trueline.model import Comparison, Conclusion, Diagnosis, Divergence, Finding, NonFinite, Verdict
+from trueline.model import Comparison, Conclusion, Diagnosis, Divergence, Evidence, Finding, NonFinite, Verdict
 from trueline.store import Run
+
+# How sure a divergence from the reference is: with a setting that explains it, and without.
+_SURE, _UNEXPLAINED = 0.9, 0.6
 
 
 def diagnose(run: Run, findings: list[Finding], closer: Run | None = None) -> Diagnosis:
@@ -39,12 +42,24 @@ def _first_nonfinite(run: Run, closer: Run | None) -> NonFinite | None:
 def with_comparison(diagnosis: Diagnosis, reference: str, comparison: Comparison) -> Diagnosis:
     """The diagnosis with what a reference shows. Where the two part for a reason that is known, that is the cause."""
     found = comparison.first_divergence
-    verdict = diagnosis.verdict
+    verdict, checklist = diagnosis.verdict, diagnosis.checklist
     if found is not None and (found.cause is not None or verdict.cause is None):
         verdict = Verdict("problem_found", found.item, sentence_of_divergence(found))
+        checklist = [_seen_beside_reference(each, found) if each.id == found.item else each for each in checklist]
     elif found is None and verdict.status == "no_problem":
         verdict = Verdict("no_problem", None, f"{verdict.headline} {comparison.verdict}")
-    return msgspec.structs.replace(diagnosis, verdict=verdict, reference=reference, comparison=comparison)
+    return msgspec.structs.replace(diagnosis, verdict=verdict, checklist=checklist, reference=reference, comparison=comparison)
+
+
+def _seen_beside_reference(finding: Finding, found: Divergence) -> Finding:
+    """The item that a divergence belongs to is found, whatever the script alone shows of it."""
+    if finding.conclusion is Conclusion.PROBLEM_FOUND:
+        return finding
+    return msgspec.structs.replace(
+        finding, conclusion=Conclusion.PROBLEM_FOUND, summary=sentence_of_divergence(found), location=found.location,
+        fix=found.fix, confidence=_SURE if found.cause is not None else _UNEXPLAINED, evidence=[Evidence(text) for text in found.evidence],
+        limits="Seen beside the reference only.",
+    )  # fmt: skip
 
 
 def sentence_of_divergence(found: Divergence) -> str:
