@@ -56,10 +56,15 @@ def _seen_beside_reference(finding: Finding, found: Divergence) -> Finding:
     if finding.conclusion is Conclusion.PROBLEM_FOUND:
         return finding
     return msgspec.structs.replace(
-        finding, conclusion=Conclusion.PROBLEM_FOUND, summary=sentence_of_divergence(found), location=found.location,
-        fix=found.fix, confidence=_SURE if found.cause is not None else _UNEXPLAINED, evidence=[Evidence(text) for text in found.evidence],
+        finding,
+        conclusion=Conclusion.PROBLEM_FOUND,
+        summary=sentence_of_divergence(found),
+        location=found.location,
+        fix=found.fix,
+        confidence=_SURE if found.cause is not None else _UNEXPLAINED,
+        evidence=[Evidence(text) for text in found.evidence],
         limits="Seen beside the reference only.",
-    )  # fmt: skip
+    )
 
 
 def sentence_of_divergence(found: Divergence) -> str:
