@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from trueline.compare.tensors import BLOCK, Difference, measure_arrays, tolerance_of
 
-RANDOM = np.random.default_rng(0)
 FLOATS = st.sampled_from([np.float16, np.float32, np.float64])
 
 
@@ -35,8 +34,9 @@ def plain(one: NDArray[Any], other: NDArray[Any]) -> dict[str, float]:
 @pytest.mark.parametrize("noise", [1e-6, 1e-2, 3.0])
 @pytest.mark.parametrize("types", [("f4", "f4"), ("f8", "f8"), ("f2", "f4"), ("f4", "f8"), ("f4", "i4"), ("i8", "i8")])
 def test_numbers_beside_the_plain_ones(count: int, noise: float, types: tuple[str, str]) -> None:
-    one = (RANDOM.normal(size=count) * 10).astype(types[0])
-    other = (one + noise * RANDOM.normal(size=count)).astype(types[1])
+    random = np.random.default_rng(count)
+    one = (random.normal(size=count) * 10).astype(types[0])
+    other = (one + noise * random.normal(size=count)).astype(types[1])
     found, expected = measure_arrays(one, other), plain(one, other)
     for name, value in expected.items():
         if not math.isnan(value):
@@ -80,7 +80,7 @@ def test_nan_at_the_same_place_is_none() -> None:
 
 def test_very_large_and_very_small_numbers() -> None:
     for scale in (1e-30, 1e30):
-        one = (RANDOM.normal(size=1000) * scale).astype("f4")
+        one = (np.random.default_rng(0).normal(size=1000) * scale).astype("f4")
         found = measure_arrays(one, one * np.float32(1.5))
         assert found.relative_l2 == pytest.approx(1 / 3, rel=1e-3)
         assert found.cosine == pytest.approx(1.0, rel=1e-3)
@@ -103,14 +103,14 @@ def test_tolerance_is_that_of_the_coarser_type() -> None:
     half, single = 2.0**-10, 2.0**-23
     assert tolerance_of(4, half, single) == 4 * half
     assert tolerance_of(4, 0.0, single) == 0.0
-    values = RANDOM.normal(size=5000)
+    values = np.random.default_rng(0).normal(size=5000)
     found = measure_arrays(values.astype("f2"), values.astype("f4"))
     assert found.within(tolerance_of(1, half, single))
     assert not found.within(tolerance_of(16, single, single))
 
 
 def test_one_value_that_is_off_is_seen_in_a_large_tensor() -> None:
-    one = RANDOM.normal(size=1_000_000).astype("f4")
+    one = np.random.default_rng(0).normal(size=1_000_000).astype("f4")
     other = one.copy()
     other[777_777] += 0.01
     found = measure_arrays(one, other)
@@ -119,6 +119,7 @@ def test_one_value_that_is_off_is_seen_in_a_large_tensor() -> None:
 
 
 def test_complex_numbers() -> None:
-    one = RANDOM.normal(size=10) + 1j * RANDOM.normal(size=10)
+    random = np.random.default_rng(0)
+    one = random.normal(size=10) + 1j * random.normal(size=10)
     assert measure_arrays(one, one.astype("c8")).within(1e-6)
     assert measure_arrays(one, one.conj()).sign_flips == 10

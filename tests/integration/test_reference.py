@@ -166,6 +166,91 @@ def test_other_dropout_is_told_though_it_is_off(tmp_path: Path) -> None:
     assert "0.6" in parted["cause"]
 
 
+ATTENTION = """
+import torch as th
+from torch.nn import GRU, Linear, Module, Parameter, functional as fn
+
+
+class Attend(Module):
+    def __init__(self, width):
+        super().__init__()
+        self.probe = Parameter(th.randn(width) / width**0.5)
+
+    def forward(self, states):
+        weights = fn.softmax(th.einsum("btd,d->bt", states, self.probe), -1)
+        return th.einsum("bt,btd->bd", weights, states)
+
+
+class Tagger(Module):
+    def __init__(self, width=16):
+        super().__init__()
+        self.rnn = GRU(5, width, batch_first=True)
+        self.pool = Attend(width)
+        self.out = Linear(width, 2)
+
+    def forward(self, x):
+        states, _ = self.rnn(x)
+        return self.out(fn.elu(self.pool(states)))
+
+
+th.manual_seed(0)
+model = Tagger()
+optimizer = th.optim.RMSprop(model.parameters(), lr=0.01)
+generator = th.Generator().manual_seed(3)
+for step in range(12):
+    x = th.randn(40, 9, 5, generator=generator)
+    optimizer.zero_grad(set_to_none=True)
+    fn.cross_entropy(model(x), (x[..., 0].sum(1) > 0).long()).backward()
+    optimizer.step()
+"""
+# The parameter is the model's own, and sums are written otherwise.
+ATTENTION_REWRITTEN = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width=16):
+        super().__init__()
+        self.classify = nn.Sequential(nn.ELU(alpha={alpha}), nn.Linear(width, 2))
+        self.query = nn.Parameter(torch.zeros(width).normal_(std=width**-0.5))
+        self.reader = nn.GRU(5, width, batch_first=True)
+
+    def forward(self, series):
+        states = self.reader(series)[0]
+        weights = (states @ self.query).softmax(dim=1).unsqueeze(-1)
+        return self.classify((weights * states).sum(1))
+
+
+torch.manual_seed(11)
+net = Net()
+optimizer = torch.optim.RMSprop(net.parameters(), lr=0.01)
+generator = torch.Generator().manual_seed(3)
+for step in range(12):
+    series = torch.randn(40, 9, 5, generator=generator)
+    label = (series[:, :, 0].sum(1) > 0).long()
+    loss = nn.functional.cross_entropy(net(series), label)
+    net.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5])
+def test_attention_written_with_other_sums(tmp_path: Path, alpha: float) -> None:
+    (tmp_path / "ref.py").write_text(ATTENTION)
+    (tmp_path / "mine.py").write_text(ATTENTION_REWRITTEN.format(alpha=alpha))
+    found = compared(tmp_path, "mine.py", "ref.py")
+    parted = found["first_divergence"]
+    assert found["differences"] == []
+    if alpha == 1.0:
+        assert parted is None, parted
+        return
+    assert (parted["step"], parted["phase"], parted["module"], parted["item"]) == (0, "forward", "classify.0", "api.01")
+    assert parted["cause"] == "`elu` is computed with alpha 0.5, in the reference with alpha 1."
+    assert "ELU" in parted["location"]["source"]
+
+
 @pytest.mark.timeout(900)
 def test_port_to_mindspore(tmp_path: Path) -> None:
     """The example of the demo."""

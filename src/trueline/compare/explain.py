@@ -71,7 +71,7 @@ def _by_operations(told: OtherOperations, parting: Parting, own: list[Difference
     named = module.name if inside and module is not None else name or (module.name if module is not None else None)
     return Divergence(
         parting.step, parting.phase, named, other.name if other else None, place or (module.called if module else None), sentence,
-        "api.01" if inside else "cg.03", "Compute the same as the reference there.", evidence,
+        "api.01" if inside or told.by_settings else "cg.03", told.fix, evidence,
     )  # fmt: skip
 
 

@@ -10,7 +10,8 @@ from trueline.checks._dataflow import line_of, plain
 from trueline.compare.layers import Layer
 from trueline.compare.localise import Parting, Sides
 from trueline.compare.pairing import Pair
-from trueline.knowledge import family_of, meaning_of
+from trueline.compare.settings import same
+from trueline.knowledge import ARITHMETIC, family_of, meaning_of
 from trueline.model import Location, Module, Op
 from trueline.store import Run
 
@@ -18,11 +19,13 @@ _STEP_OF_TRACE = 0
 
 
 class OtherOperations(msgspec.Struct, frozen=True):
-    """What is computed otherwise, in one sentence; where mine does so, and in which module."""
+    """What is computed otherwise, in one sentence; where mine does so, in which module, and what to do about it."""
 
     sentence: str
     location: Location | None
     module: str | None
+    fix: str = "Compute the same as the reference there."
+    by_settings: bool = False
 
 
 def other_operations(parting: Parting, sides: Sides) -> OtherOperations | None:
@@ -41,6 +44,12 @@ def other_operations(parting: Parting, sides: Sides) -> OtherOperations | None:
         extra.pop("pad", None)
     if not missing and not extra:
         return _other_numbers(own, expected, sides.mine)
+    if missing and extra:
+        # Sums and products are written in many ways: the same activation with another slope tells more than these.
+        once = {family for family in a.keys() & b.keys() - ARITHMETIC if a[family] == b[family] == 1}
+        told_by_numbers = _other_numbers(_of_families(own, once), _of_families(expected, once), sides.mine)
+        if told_by_numbers is not None:
+            return told_by_numbers
     words = []
     if missing:
         words.append(f"the reference computes {_listed(missing)} there, mine does not")
@@ -96,22 +105,37 @@ def _lies_in(pair: Pair, module: Module) -> bool:
     return layer.root == module.root and (not module.path or f"{layer.path}.".startswith(f"{module.path}."))
 
 
+def _of_families(ops: list[Op], families: set[str]) -> list[Op]:
+    return [op for op in ops if _family(op) in families]
+
+
 def _other_numbers(own: list[Op], expected: list[Op], mine: Run) -> OtherOperations | None:
-    """The same operations with other settings."""
-    for a, b in zip(own, expected, strict=False):
-        first, second = _numbers(a), _numbers(b)
-        if _family(a) == _family(b) and first != second and first and second:
-            sentence = f"`{plain(a.name)}` is computed with {_shown(first)}, in the reference with {_shown(second)}."
-            return OtherOperations(sentence, line_of(mine, a), _module_name(mine, a))
+    """The same operations with other settings; the first of a family belongs to the first of it on the other side."""
+    waiting: dict[str | None, list[Op]] = {}
+    for op in expected:
+        waiting.setdefault(_family(op), []).append(op)
+    for a in own:
+        counterparts = waiting.get(_family(a))
+        if not counterparts:
+            continue
+        for name, number, other in _numbers(a, counterparts.pop(0)):
+            if not same(number, other):
+                sentence = f"`{plain(a.name)}` is computed with {name}{number:.6g}, in the reference with {name}{other:.6g}."
+                fix = f"Compute it with {name}{other:.6g}."
+                return OtherOperations(sentence, line_of(mine, a), _module_name(mine, a), fix, by_settings=True)
     return None
 
 
-def _numbers(op: Op) -> list[float]:
+def _numbers(mine: Op, reference: Op) -> list[tuple[str, float, float]]:
+    """The numbers that two operations are given, with their names where both have one; else those of the same places."""
+    shared = sorted(mine.settings.keys() & reference.settings.keys())
+    named = [(f"{key} ", mine.settings[key], reference.settings[key]) for key in shared]
+    floats = [each for each in named if isinstance(each[1], float) and isinstance(each[2], float)]
+    return floats or [("", a, b) for a, b in zip(_unnamed(mine), _unnamed(reference), strict=False)]
+
+
+def _unnamed(op: Op) -> list[float]:
     return [value for value in op.settings.get("args") or [] if isinstance(value, int | float) and not isinstance(value, bool)]
-
-
-def _shown(numbers: list[float]) -> str:
-    return ", ".join(f"{number:.6g}" for number in numbers)
 
 
 def _listed(families: Counter[str]) -> str:

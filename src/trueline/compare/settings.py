@@ -27,11 +27,22 @@ def layer_differences(pairs: list[Pair], framework: str | None) -> list[Differen
             for name in own.keys() & expected.keys()
             if not same(own[name], expected[name]) and not _without_effect(mine, reference, name)
         ]
-        roles = pair.mine.shapes.keys() ^ pair.reference.shapes.keys() if mine.kind != "other" else set()
-        for role in sorted(roles):
+        for role in _without_counterpart(pair):
             mine_has, reference_has = role in pair.mine.shapes, role in pair.reference.shapes
             found.append(_of_layer(mine, reference, role, _present(mine_has), _present(reference_has), framework))
     return found
+
+
+def _without_counterpart(pair: Pair) -> list[str]:
+    """Roles of parameters that only one of both layers has. A parameter of the script's own may have any name: it is the one of
+    the same shape."""
+    if pair.mine.module.kind == "other":
+        return []
+    mine, reference = pair.mine.shapes, pair.reference.shapes
+    own, expected = [role for role in mine if role not in reference], [role for role in reference if role not in mine]
+    if sorted(mine[role] for role in own) == sorted(reference[role] for role in expected):
+        return []
+    return sorted([*own, *expected])
 
 
 def _without_effect(mine: Module, reference: Module, name: str) -> bool:

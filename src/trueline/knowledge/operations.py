@@ -21,6 +21,8 @@ _FAMILIES = {
     "concat": "cat concat concatenate",
 }  # fmt: skip
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names.split()}
+# Families that the same may be written with in other combinations: a product and a sum, or a matrix product.
+ARITHMETIC = frozenset({"add", "sub", "mul", "div", "pow", "matmul", "sum", "mean", "linear"})
 _WORDS = {
     "add": "an addition, as of a residual connection", "div": "a division that scales", "mul": "a multiplication that scales",
     "mask": "a mask", "pad": "padding", "concat": "a concatenation",

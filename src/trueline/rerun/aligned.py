@@ -101,7 +101,7 @@ def _opened(directory: Path) -> Run | None:
 
 
 def _options(run: Run) -> list[str]:
-    options = ["--steps", str(min(len(run.steps), STEPS)), "--budget", "1000%"]
+    options = ["--steps", str(min(len(run.steps), STEPS))]
     return [*options, "--pynative"] if run.framework == "mindspore" else options
 
 

@@ -301,7 +301,9 @@ class OptimizerWatch(HeldParameters):
         if state.groups is None:
             return
         known = state.hyperparameters
-        for place, settings in enumerate(state.groups.at_step(optimizer, state.steps - 1, sampled=self.recorder.sampled)):
+        # Schedules are compared step by step in aligned runs.
+        sampled = self.recorder.sampled or self.recorder.alignment is not None
+        for place, settings in enumerate(state.groups.at_step(optimizer, state.steps - 1, sampled=sampled)):
             for name, value in settings.items():
                 if known.get((place, name), _State) != value:
                     known[place, name] = value
