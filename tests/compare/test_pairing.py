@@ -6,9 +6,10 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from trueline.compare.layers import Layer
-from trueline.compare.pairing import pair_layers, parameter_pairs
+from trueline.compare.pairing import all_parameters, pair_layers, parameter_pairs
 from trueline.model import Module, Parameter
 
 Shapes = dict[str, tuple[int, ...]]
@@ -70,11 +71,19 @@ def test_missing_bias_is_still_the_same_layer() -> None:
     assert pairs[0].confidence < pair_layers([layer(0, "fc", "linear")], [layer(0, "fc", "linear")])[0].confidence
 
 
-def test_fused_against_split_is_not_paired() -> None:
+def test_a_joined_layer_whose_parts_do_not_fit_is_not_paired() -> None:
     mine = [layer(0, "qkv", "linear", {"weight": (24, 8)})]
-    reference = [layer(place, name, "linear", {"weight": (8, 8)}) for place, name in enumerate("qkv")]
-    pairs = pair_layers(mine, reference)
-    assert not [pair for pair in pairs if pair.confidence > 0.3]
+    reference = [layer(place, name, "linear", {"weight": (6, 8)}) for place, name in enumerate("qkv")]
+    assert not [pair for pair in pair_layers(mine, reference) if pair.confidence > 0.3]
+
+
+def test_layers_of_equal_parameters_are_told_apart_by_what_they_give() -> None:
+    shapes: Shapes = {"weight": (80, 16)}
+    own = [("seen", (6, 16)), ("who", (16,)), ("what", (16,))]
+    mine = [replace(layer(place, name, "embedding", shapes), gives=gives) for place, (name, gives) in enumerate(own)]
+    other = [("user", (16,)), ("item", (16,)), ("bag", (6, 16))]
+    reference = [replace(layer(place, name, "embedding", shapes), gives=gives) for place, (name, gives) in enumerate(other)]
+    assert named(pair_layers(mine, reference)) == {"seen": "bag", "who": "user", "what": "item"}
 
 
 @given(st.lists(st.sampled_from(sorted(SHAPES)), min_size=1, max_size=12), st.randoms(use_true_random=False))
@@ -95,3 +104,58 @@ def test_every_layer_has_at_most_one_counterpart_of_its_kind(first: list[str], s
     for side in ([pair.mine.place for pair in pairs], [pair.reference.place for pair in pairs]):
         assert len(set(side)) == len(side)
     assert bool(pairs) == bool({*first} & {*second})
+
+
+def attention(names: tuple[str, ...], shapes: Shapes) -> list[Layer]:
+    return [layer(place, f"attn.{name}", "linear", shapes) for place, name in enumerate(names)]
+
+
+PROJECTION: Shapes = {"weight": (8, 8), "bias": (8,)}
+JOINED: Shapes = {"weight": (24, 8), "bias": (24,)}
+
+
+def test_query_key_and_value_against_one_projection() -> None:
+    """In the order of a joined projection, whatever the order of calls; the output projection has the same shape."""
+    mine = attention(("to_k", "to_q", "to_v", "to_out"), PROJECTION)
+    reference = [layer(0, "mixing.qkv", "linear", JOINED), layer(1, "mixing.proj", "linear", PROJECTION)]
+    pairs = pair_layers(mine, reference)
+    assert {pair.mine.name: pair.reference.name for pair in pairs} == {
+        "attn.to_q + attn.to_k + attn.to_v": "mixing.qkv",
+        "attn.to_out": "mixing.proj",
+    }
+    found = parameter_pairs(pairs)
+    assert found["model.attn.to_q.weight"] == "model.mixing.qkv.weight[0/3]"
+    assert found["model.attn.to_k.bias"] == "model.mixing.qkv.bias[1/3]"
+    back = parameter_pairs(pair_layers(reference, mine))
+    assert back["model.mixing.qkv.weight"] == "model.attn.to_q.weight+model.attn.to_k.weight+model.attn.to_v.weight"
+
+
+def test_projections_of_an_attention_of_the_framework() -> None:
+    own: Shapes = {"in_proj_weight": (24, 8), "in_proj_bias": (24,)}
+    reference = [layer(0, "att", "attention", own), layer(1, "att.out_proj", "linear", PROJECTION)]
+    found = all_parameters(attention(("q", "k", "v", "out"), PROJECTION), reference)
+    assert found["model.attn.v.weight"] == "model.att.in_proj_weight[2/3]"
+    assert found["model.attn.out.weight"] == "model.att.out_proj.weight"
+
+
+def test_layers_of_equal_shape_stay_apart_where_the_other_side_has_them_too() -> None:
+    mine = attention(("a", "b", "c"), PROJECTION)
+    assert len(pair_layers(mine, attention(("x", "y", "z"), PROJECTION))) == 3
+
+
+def test_two_recurrent_layers_against_one_that_reads_both_ways() -> None:
+    single: Shapes = {"weight_ih": (32, 4), "weight_hh": (32, 8), "bias_ih": (32,), "bias_hh": (32,)}
+    both = single | {f"{role}_reverse": shape for role, shape in single.items()}
+    mine = [layer(0, "left", "recurrent", single), layer(1, "right", "recurrent", single)]
+    (pair,) = pair_layers(mine, [layer(0, "lstm", "recurrent", both)])
+    assert not pair.computes_the_same
+    found = parameter_pairs([pair])
+    assert found["model.left.bias_hh"] == "model.lstm.bias_hh"
+    assert found["model.right.weight_ih"] == "model.lstm.weight_ih_reverse"
+    assert len(found) == 8
+
+
+def test_convolution_of_patches_against_a_matrix() -> None:
+    mine = [layer(0, "patches", "linear", {"weight": (16, 12), "bias": (16,)}), layer(1, "head", "linear")]
+    reference = [layer(0, "embed", "conv", {"weight": (16, 3, 2, 2), "bias": (16,)}), layer(1, "fc", "linear")]
+    assert all_parameters(mine, reference)["model.patches.weight"] == "model.embed.weight"

@@ -120,10 +120,6 @@ def size_differences(mine: Run, reference: Run) -> list[Difference]:
     return found
 
 
-def _seeds(run: Run) -> list[int]:
-    return sorted({int(event.value) for event in run.events_of("seed") if event.value is not None})
-
-
 def _listed(seeds: list[int]) -> str:
     return ", ".join(map(str, seeds)) or "none"
 

@@ -44,7 +44,8 @@ def canonical_names(names: Iterable[str]) -> dict[str, str]:
 def role(name: str) -> str:
     """What a parameter is within its layer, in PyTorch's words: `weight`, `bias`, `running_mean`."""
     last = name.rpartition(".")[2]
-    return _SAME_THING.get(last, last)
+    # The first layer of a recurrent module holds what a cell of its own does.
+    return _SAME_THING.get(last, last.removesuffix("_l0").replace("_l0_", "_"))
 
 
 def words_of(canonical: str) -> tuple[str, ...]:

@@ -13,16 +13,20 @@ _TIMES_BAND = 12.0
 _LEAST = {"float32": 1e-5, "float16": 4e-3, "bfloat16": 2e-2}
 # The curves have parted where they are apart at so many of the steps that follow.
 _LASTING = 3
+# By how much of the loss, and by how many times what they were apart before, curves part that part at once.
+_NOTICEABLE = 1e-3
+_JUMP = 20.0
 
 
 class Curves(msgspec.Struct, frozen=True):
     """`first` and `second`: whether the losses of these steps differ, None where they are not known. `parted`: the step
-    from which on the curves are apart."""
+    from which on the curves are apart. `sudden`: they part within a few steps, and not as rounding does, which grows."""
 
     first: bool | None
     second: bool | None
     parted: int | None
     losses: list[tuple[int, float | None, float | None]]
+    sudden: bool = False
 
 
 def compare_losses(mine: Run, reference: Run, perturbed: Run | None, *, half: str | None) -> Curves:
@@ -45,7 +49,16 @@ def compare_losses(mine: Run, reference: Run, perturbed: Run | None, *, half: st
             band = max(band, abs(noise - b))
         allowed = max(_TIMES_BAND * band, _LEAST[half or "float32"] * abs(b))
         off.append(not _same(a, b, allowed))
-    return Curves(off[0] if off else None, off[1] if len(off) > 1 else None, _parted(off), losses)
+    parted = _parted(off)
+    sudden = parted is not None and _is_sudden(losses, parted)
+    return Curves(off[0] if off else None, off[1] if len(off) > 1 else None, parted, losses, sudden)
+
+
+def _is_sudden(losses: list[tuple[int, float | None, float | None]], parted: int) -> bool:
+    """A unit of a model may switch on one side only, and what follows from that grows: that is no other training."""
+    apart = [0.0 if a is None or b is None else abs(a - b) / max(abs(b), 1e-12) for _, a, b in losses]
+    now = max((value for value in apart[parted : parted + _LASTING] if math.isfinite(value)), default=math.inf)
+    return now >= max(_NOTICEABLE, _JUMP * max(apart[:parted], default=0.0))
 
 
 def _same(mine: float, reference: float, allowed: float) -> bool:

@@ -138,7 +138,7 @@ def _by_factor(parting: Parting, reference: Run) -> str | None:
 def pairs_as_rows(pairs: list[Pair]) -> list[dict[str, object]]:
     return [
         {
-            "mine": pair.mine.module.name, "reference": pair.reference.module.name, "kind": pair.mine.module.kind,
+            "mine": pair.mine.name, "reference": pair.reference.name, "kind": pair.mine.module.kind,
             "confidence": round(pair.confidence, 3),
         }
         for pair in pairs

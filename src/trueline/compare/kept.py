@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from trueline.errors import RunNotFound
 from trueline.store import Run, read_tensors
+from trueline.store.joined_names import content_of, parts_of
 
 Array = NDArray[Any]
+# What has its features along the last axis; parameters have them along the first.
+_BY_FEATURES = {"output", "output_grad"}
 
 
 class Kept:
@@ -29,11 +32,16 @@ class Kept:
         return self._steps[number]
 
     def get(self, step: int, role: str, path: str, position: int = 0) -> Array | None:
-        return self.step(step).get(f"{role}/{path}/{position}")
+        """`path` may stand for several layers or parameters, whose tensors are then taken together."""
+        held = self.step(step)
+        if role == "input":
+            return held.get(f"{role}/{parts_of(path)[0]}/{position}")
+        axis = -1 if role in _BY_FEATURES else 0
+        return content_of(path, lambda name: held.get(f"{role}/{name}/{position}"), axis=axis)
 
     def positions(self, step: int, role: str, path: str) -> list[int]:
         """The positions at which this was kept: four to a call."""
-        prefix = f"{role}/{path}/"
+        prefix = f"{role}/{parts_of(path)[0]}/"
         return sorted(int(name[len(prefix) :]) for name in self.step(step) if name.startswith(prefix))
 
     def update(self, step: int, path: str) -> Array | None:

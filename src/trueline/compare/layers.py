@@ -10,6 +10,7 @@ import msgspec
 from trueline.compare.conventions import role
 from trueline.model import Module, Parameter
 from trueline.store import Run
+from trueline.store.joined_names import together
 
 # Buffers that belong to what a layer learns; masks, tables and counters are the script's own affair.
 _STATISTICS = {"running_mean", "running_var"}
@@ -26,17 +27,32 @@ _WORDS = {
 
 
 class Layer(msgspec.Struct, frozen=True, dict=True):
-    """A module that has parameters of its own, or none below it; `place` counts the calls before its first one."""
+    """A module that has parameters of its own, or none below it; `place` counts the calls before its first one. `parts`: the
+    layers that it stands for, where the other side has them as one."""
 
     module: Module
     root: str
     parameters: dict[str, Parameter]
-    place: int
+    place: float
     is_leaf: bool = True
+    parts: tuple[Layer, ...] = ()
+    is_called: bool = True
+    # Of what it gave first, without the first axis.
+    gives: tuple[int, ...] | None = None
 
     @property
     def path(self) -> str:
+        if self.parts:
+            return together([part.path for part in self.parts])
         return f"{self.root}.{self.module.path}".rstrip(".")
+
+    @property
+    def name(self) -> str:
+        return " + ".join(part.name for part in self.parts) or self.module.name
+
+    @property
+    def modules(self) -> list[Module]:
+        return [part.module for part in self.parts] or [self.module]
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -67,7 +83,12 @@ def call_order(run: Run) -> dict[int, int]:
 def layers_of_run(run: Run) -> list[Layer]:
     """The layers of the models that the run trains."""
     modules = [module for module in run.modules.values() if module.kind != "loss"]
-    return layers_of(modules, list(run.parameters.values()), call_order(run), {root.id: root.name for root in run.roots})
+    order = call_order(run)
+    layers = layers_of(modules, list(run.parameters.values()), order, {root.id: root.name for root in run.roots})
+    given: dict[int, tuple[int, ...]] = {}
+    for stat in run.stats("output"):
+        given.setdefault(stat.subject, stat.shape[1:])
+    return [msgspec.structs.replace(layer, gives=given.get(layer.module.id)) for layer in layers]
 
 
 def layers_of(modules: list[Module], parameters: list[Parameter], order: dict[int, int], roots: dict[int, str]) -> list[Layer]:
@@ -76,12 +97,19 @@ def layers_of(modules: list[Module], parameters: list[Parameter], order: dict[in
         if parameter.same_as is None and (not parameter.buffer or role(parameter.path) in _STATISTICS):
             owned.setdefault(parameter.module, {})[role(parameter.path)] = parameter
     parents = {(module.root, module.path.rpartition(".")[0]) for module in modules if module.path}
+    by_path = {(module.root, module.path): module for module in modules}
     unseen = len(order)
     layers = []
     for module in modules:
         is_leaf = (module.root, module.path) not in parents
         if module.same_as is not None or not (module.id in owned or is_leaf) or module.kind in {"container", "identity"}:
             continue
-        place = order.get(module.id, unseen + module.id)
-        layers.append(Layer(module, roots.get(module.root, ""), owned.get(module.id, {}), place, is_leaf))
+        around = by_path.get((module.root, module.path.rpartition(".")[0]))
+        place: float = order.get(module.id, unseen + module.id)
+        if module.id not in order and around is not None and around.id in order and around.id in owned:
+            # Its weights are used by the module around it, after that one's own: `out_proj` of an attention.
+            place = order[around.id] + 0.5
+        layers.append(
+            Layer(module, roots.get(module.root, ""), owned.get(module.id, {}), place, is_leaf, is_called=module.id in order)
+        )
     return sorted(layers, key=lambda layer: layer.place)

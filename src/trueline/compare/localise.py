@@ -8,9 +8,10 @@ import math
 import msgspec
 
 from trueline.compare.kept import Kept
-from trueline.compare.layers import Layer
+from trueline.compare.layers import Layer, layers_of_run
 from trueline.compare.measure import Distance, Floor, distance
-from trueline.compare.pairing import Pair
+from trueline.compare.pairing import Pair, loose_pairs, shared_parameters
+from trueline.knowledge import same_layer
 from trueline.store import Run
 
 _FIRST = 0
@@ -39,6 +40,8 @@ class Sides:
         self.mine = mine
         self.reference = reference
         self.pairs = pairs
+        self.layers = layers_of_run(mine), layers_of_run(reference)
+        self.loose = loose_pairs(*self.layers, pairs)
         self.kept = Kept(mine)
         self.expected = Kept(reference)
         self.floor = Floor(self.expected, None if perturbed is None else Kept(perturbed), half=half)
@@ -56,29 +59,82 @@ class Sides:
             return None
         for position in self.expected.positions(step, role, pair.reference.path):
             found = self.apart(step, role, pair.mine.path, pair.reference.path, position)
-            # Authors cut modules of their own as they like: where shapes differ, so does what they hold.
-            cut_otherwise = pair.mine.module.kind == "other" and found is not None and bool(found[0].why)
-            if found is not None and found[0].relative > found[1] and not cut_otherwise:
+            if found is not None and found[0].relative > found[1] and not (found[0].other_shape and _cut_otherwise(pair)):
                 return found
         return None
 
 
+def _cut_otherwise(pair: Pair) -> bool:
+    """Whether two layers with the same parameters may give other parts of the same: modules of the authors' own, a cell of one
+    step against a layer of all, a bag of embeddings."""
+    return pair.mine.module.kind == "other" or not same_layer(pair.mine.module.type, pair.reference.module.type)
+
+
 def forward(sides: Sides, step: int = _FIRST) -> Parting | None:
-    """The first layer, in the order of calls, whose output is off."""
+    """The first layer, in the order of calls, whose output is off. Another shape alone may be made up for by what follows, as
+    when one side pads inside of a layer and cuts the rest off."""
     right: Pair | None = None
+    other_shape: Parting | None = None
     for pair in sides.pairs:
         found = sides.is_off(step, "output", pair)
         if found is None:
             if pair.computes_the_same and sides.expected.positions(step, "output", pair.reference.path):
-                right = pair
+                right, other_shape = pair, None
             continue
         given = sides.is_off(step, "input", pair)
         # Inputs of another size, as padded beforehand, say nothing.
         unsure = given is not None and not math.isfinite(given[0].relative)
         inherited = given is not None and not unsure
         shown = given if inherited and given is not None else found
-        return Parting(step, "forward", pair, inherited, right, *shown, "input" if inherited else "output", unsure)
-    return _behind_the_layers(sides, step, right)
+        parting = Parting(step, "forward", pair, inherited, right, *shown, "input" if inherited else "output", unsure)
+        if not found[0].other_shape:
+            return other_shape or parting
+        other_shape = other_shape or parting
+    behind = _behind_the_layers(sides, step, right)
+    return other_shape if other_shape is not None and not _ends_right(sides, step) else behind
+
+
+def _ends_right(sides: Sides, step: int) -> bool:
+    """Whether what the whole models give is the same."""
+    mine, reference = _trained_root(sides.mine), _trained_root(sides.reference)
+    found = None if mine is None or reference is None else sides.apart(step, "output", mine, reference)
+    return found is not None and found[0].relative <= found[1]
+
+
+def without_counterpart(parting: Parting, sides: Sides) -> tuple[list[Layer], list[Layer]]:
+    """The layers of each side, between the last that is right and the one that is off, whose weights could not be put in each
+    other's place, or only by their number: nothing that follows them can be compared."""
+    return (
+        _unaligned(sides, 0, parting.after.mine if parting.after else None, parting.pair.mine if parting.pair else None),
+        _unaligned(
+            sides, 1, parting.after.reference if parting.after else None, parting.pair.reference if parting.pair else None
+        ),
+    )
+
+
+def _unaligned(sides: Sides, side: int, after: Layer | None, until: Layer | None) -> list[Layer]:
+    paired = {module.id for pair in sides.pairs for module in (pair.mine, pair.reference)[side].modules}
+    shapes = [
+        {f"{layer.root}.{each.path}": each.shape for layer in layers for each in layer.parameters.values()}
+        for layers in sides.layers
+    ]
+    sure = {
+        name
+        for pair in sides.loose.items()
+        if _without_ones(shapes[0][pair[0]]) == _without_ones(shapes[1][pair[1]])
+        for name in [pair[side]]
+    }
+    found = []
+    for layer in sides.layers[side]:
+        known = {f"{layer.root}.{each.path}" for each in layer.parameters.values()} <= sure
+        between = (after is None or layer.place > after.place) and (until is None or layer.place < until.place)
+        if layer.parameters and layer.module.id not in paired and not known and (between or not layer.is_called):
+            found.append(layer)
+    return found
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(length for length in shape if length != 1)
 
 
 def _behind_the_layers(sides: Sides, step: int, right: Pair | None) -> Parting | None:
@@ -87,7 +143,8 @@ def _behind_the_layers(sides: Sides, step: int, right: Pair | None) -> Parting |
     if mine is None or reference is None:
         return None
     found = sides.apart(step, "output", mine, reference)
-    if found is None or found[0].relative <= found[1]:
+    # Models that hold their loss give another shape, and so do those that give more than one tensor.
+    if found is None or found[0].relative <= found[1] or found[0].other_shape:
         return None
     return Parting(step, "forward", None, True, right, *found, "output")  # noqa: FBT003 - a field of the struct
 
@@ -106,7 +163,7 @@ def backward(sides: Sides, step: int = _FIRST) -> Parting | None:
     behind: Pair | None = None
     for pair in reversed(sides.pairs):
         found = sides.is_off(step, "output_grad", pair)
-        if found is not None:
+        if found is not None and not found[0].other_shape:
             return Parting(step, "backward", pair, True, behind, *found, "gradient")  # noqa: FBT003 - a field of the struct
         behind = pair
     return parameters(sides, "gradient", "backward", step)
@@ -116,7 +173,7 @@ def update(sides: Sides, step: int = _FIRST) -> Parting | None:
     """The parameters that a step changes in another way although their gradients are the same."""
     worst: Parting | None = None
     for pair in sides.pairs:
-        for mine, reference, buffer in shared_parameters(pair):
+        for mine, reference, buffer in _shared(pair):
             a, b = sides.kept.update(step, mine), sides.expected.update(step, reference)
             if buffer or a is None or b is None:
                 continue
@@ -129,7 +186,7 @@ def update(sides: Sides, step: int = _FIRST) -> Parting | None:
 def running_statistics(sides: Sides, step: int = _FIRST) -> Parting | None:
     """Statistics that layers keep of their batches, after a step."""
     for pair in sides.pairs:
-        for mine, reference, buffer in shared_parameters(pair):
+        for mine, reference, buffer in _shared(pair):
             if not buffer:
                 continue
             found = sides.apart(step, "parameter", mine, reference)
@@ -141,22 +198,16 @@ def running_statistics(sides: Sides, step: int = _FIRST) -> Parting | None:
 def parameters(sides: Sides, role: str, phase: str, step: int) -> Parting | None:
     worst: Parting | None = None
     for pair in sides.pairs:
-        for mine, reference, buffer in shared_parameters(pair):
+        for mine, reference, buffer in _shared(pair):
             found = None if buffer else sides.apart(step, role, mine, reference)
             if found is not None and found[0].relative > found[1] and (worst is None or found[0].relative > worst.apart.relative):
                 worst = Parting(step, phase, pair, False, None, *found, role)  # noqa: FBT003 - a field of the struct
     return worst
 
 
-def shared_parameters(pair: Pair) -> list[tuple[str, str, bool]]:
+def _shared(pair: Pair) -> list[tuple[str, str, bool]]:
     """The names on both sides of the parameters that a pair of layers has in common, and whether they are buffers."""
-    found = []
-    for role, parameter in pair.mine.parameters.items():
-        other = pair.reference.parameters.get(role)
-        if other is not None:
-            found.append((_name(pair.mine, parameter.path), _name(pair.reference, other.path), parameter.buffer))
-    return found
-
-
-def _name(layer: Layer, path: str) -> str:
-    return f"{layer.root}.{path}"
+    return [
+        (f"{pair.mine.root}.{mine.path}", f"{pair.reference.root}.{reference.path}", mine.buffer)
+        for mine, reference in shared_parameters(pair)
+    ]

@@ -34,12 +34,13 @@ class Distance(msgspec.Struct, frozen=True):
     largest: float
     factor: float
     why: str = ""
+    other_shape: bool = False
 
 
 def distance(mine: Array, reference: Array) -> Distance:
     fitted = in_shape_of(mine, reference)
     if fitted is None:
-        return Distance(math.inf, math.inf, math.nan, f"shapes {mine.shape} and {reference.shape}")
+        return Distance(math.inf, math.inf, math.nan, f"shapes {mine.shape} and {reference.shape}", other_shape=True)
     a, b = fitted.astype(np.float64).ravel(), reference.astype(np.float64).ravel()
     strange = ~np.isfinite(b)
     if not np.array_equal(~np.isfinite(a), strange):

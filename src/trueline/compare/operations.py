@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import msgspec
 
@@ -10,12 +11,14 @@ from trueline.checks._dataflow import line_of, plain
 from trueline.compare.layers import Layer
 from trueline.compare.localise import Parting, Sides
 from trueline.compare.pairing import Pair
-from trueline.compare.settings import same
-from trueline.knowledge import ARITHMETIC, family_of, meaning_of
+from trueline.compare.settings import same, shown
+from trueline.knowledge import ARITHMETIC, families_of, function_of, given_to, meaning_of, scale_of
 from trueline.model import Location, Module, Op
 from trueline.store import Run
 
 _STEP_OF_TRACE = 0
+# Told last: axes may be laid out otherwise.
+_AXES = {"dim", "dims"}
 
 
 class OtherOperations(msgspec.Struct, frozen=True):
@@ -33,10 +36,14 @@ def other_operations(parting: Parting, sides: Sides) -> OtherOperations | None:
     pair, after, inside = parting.pair, parting.after, not parting.between
     own = _region(sides.mine, after.mine if after else None, pair.mine if pair else None, inside=inside)
     expected = _region(sides.reference, after.reference if after else None, pair.reference if pair else None, inside=inside)
+    # Layers that have a counterpart are compared as such.
+    others = [each for each in sides.pairs if each is not pair and each.mine.parameters]
+    own = _outside(own, [*(each.mine for each in others), *_of_names(sides.layers[0], set(sides.loose))])
+    expected = _outside(expected, [*(each.reference for each in others), *_of_names(sides.layers[1], set(sides.loose.values()))])
     if not own and not expected:
         return None
-    a = Counter(family for op in own if (family := _family(op)) is not None)
-    b = Counter(family for op in expected if (family := _family(op)) is not None)
+    a = Counter(family for op in own for family in _families(op))
+    b = Counter(family for op in expected for family in _families(op))
     missing, extra = b - a, a - b
     if parting.unsure and set(missing) | set(extra) > {"pad"}:
         # Padding before a layer or in it comes to the same.
@@ -47,7 +54,7 @@ def other_operations(parting: Parting, sides: Sides) -> OtherOperations | None:
     if missing and extra:
         # Sums and products are written in many ways: the same activation with another slope tells more than these.
         once = {family for family in a.keys() & b.keys() - ARITHMETIC if a[family] == b[family] == 1}
-        told_by_numbers = _other_numbers(_of_families(own, once), _of_families(expected, once), sides.mine)
+        told_by_numbers = _other_numbers(own, expected, sides.mine, once)
         if told_by_numbers is not None:
             return told_by_numbers
     words = []
@@ -57,16 +64,33 @@ def other_operations(parting: Parting, sides: Sides) -> OtherOperations | None:
         words.append(f"mine computes {_listed(extra)}, which the reference does not")
     sentence = "; ".join(words)
     sentence = f"{sentence[0].upper()}{sentence[1:]}."
-    told = next((op for op in own if _family(op) in extra), None)
+    told = next((op for op in own if extra.keys() & _families(op)), None)
     if told is not None:
         return OtherOperations(sentence, line_of(sides.mine, told), _module_name(sides.mine, told))
-    lacking = next(op for op in expected if _family(op) in missing)
+    # The innermost of them: masks are also made ready outside of what uses them.
+    lacking = max((op for op in expected if missing.keys() & _families(op)), key=lambda op: _depth(sides.reference, op))
     module = _counterpart(sides, lacking)
     if module is not None and module.kind == "container" and after is not None:
         module = _that_computes(sides.mine, module, after.mine.module, pair.mine.module if pair else None)
     ours = [op for op in own if module is not None and op.module == module.id] or own
     place = line_of(sides.mine, ours[-1]) if ours else None
     return OtherOperations(sentence, place or (module.called if module else None), module.name if module else None)
+
+
+def _of_names(layers: list[Layer], names: set[str]) -> list[Layer]:
+    """The layers all of whose parameters are among these."""
+    return [
+        layer
+        for layer in layers
+        if layer.parameters and {f"{layer.root}.{each.path}" for each in layer.parameters.values()} <= names
+    ]
+
+
+def _outside(ops: list[Op], layers: list[Layer]) -> list[Op]:
+    """The operations that are not those of these layers; modules around others, and those that scripts define, compute more than
+    what is theirs."""
+    inside = {module.id for layer in layers if layer.is_leaf for module in layer.modules if module.kind != "other"}
+    return [op for op in ops if op.module not in inside]
 
 
 def _counterpart(sides: Sides, op: Op) -> Module | None:
@@ -105,36 +129,48 @@ def _lies_in(pair: Pair, module: Module) -> bool:
     return layer.root == module.root and (not module.path or f"{layer.path}.".startswith(f"{module.path}."))
 
 
-def _of_families(ops: list[Op], families: set[str]) -> list[Op]:
-    return [op for op in ops if _family(op) in families]
-
-
-def _other_numbers(own: list[Op], expected: list[Op], mine: Run) -> OtherOperations | None:
+def _other_numbers(own: list[Op], expected: list[Op], mine: Run, families: set[str] | None = None) -> OtherOperations | None:
     """The same operations with other settings; the first of a family belongs to the first of it on the other side."""
-    waiting: dict[str | None, list[Op]] = {}
+    waiting: dict[str, list[Op]] = {}
     for op in expected:
-        waiting.setdefault(_family(op), []).append(op)
-    for a in own:
-        counterparts = waiting.get(_family(a))
-        if not counterparts:
-            continue
-        for name, number, other in _numbers(a, counterparts.pop(0)):
-            if not same(number, other):
-                sentence = f"`{plain(a.name)}` is computed with {name}{number:.6g}, in the reference with {name}{other:.6g}."
-                fix = f"Compute it with {name}{other:.6g}."
-                return OtherOperations(sentence, line_of(mine, a), _module_name(mine, a), fix, by_settings=True)
+        for family in _families(op):
+            waiting.setdefault(family, []).append(op)
+    for op in own:
+        for family in _families(op):
+            counterparts = waiting.get(family)
+            if not counterparts or (families is not None and family not in families):
+                continue
+            told = _setting(family, op, counterparts.pop(0))
+            if told is not None:
+                name, own_value, value = told
+                sentence = (
+                    f"`{plain(op.name)}` is computed with {name}{shown(own_value)}, in the reference with {name}{shown(value)}."
+                )
+                fix = f"Compute it with {name}{shown(value)}."
+                return OtherOperations(sentence, line_of(mine, op), _module_name(mine, op), fix, by_settings=True)
     return None
 
 
-def _numbers(mine: Op, reference: Op) -> list[tuple[str, float, float]]:
-    """The numbers that two operations are given, with their names where both have one; else those of the same places."""
-    shared = sorted(mine.settings.keys() & reference.settings.keys())
-    named = [(f"{key} ", mine.settings[key], reference.settings[key]) for key in shared]
-    floats = [each for each in named if isinstance(each[1], float) and isinstance(each[2], float)]
-    return floats or [("", a, b) for a, b in zip(_unnamed(mine), _unnamed(reference), strict=False)]
+def _setting(family: str, mine: Op, reference: Op) -> tuple[str, Any, Any] | None:
+    """The first thing that two operations of a family are told otherwise."""
+    if family == "scale":
+        own_scale, scale = (scale_of(plain(op.name), op.settings, _shape(op)) for op in (mine, reference))
+        return None if own_scale is None or scale is None or same(own_scale, scale) else ("a scale of ", own_scale, scale)
+    own, expected = (given_to(plain(op.name), op.settings, len(_shape(op) or [])) for op in (mine, reference))
+    for name in sorted(own.keys() & expected.keys(), key=lambda name: (name in _AXES, name)):
+        if not same(own[name], expected[name]):
+            return f"{name} ", own[name], expected[name]
+    return next((("", a, b) for a, b in zip(_unnamed(mine), _unnamed(reference), strict=False) if not same(a, b)), None)
+
+
+def _shape(op: Op) -> list[int] | None:
+    return op.outputs[0]["shape"] if op.outputs else None
 
 
 def _unnamed(op: Op) -> list[float]:
+    """Numbers of functions whose arguments have no names here."""
+    if given_to(plain(op.name), {}):
+        return []
     return [value for value in op.settings.get("args") or [] if isinstance(value, int | float) and not isinstance(value, bool)]
 
 
@@ -142,8 +178,12 @@ def _listed(families: Counter[str]) -> str:
     return " and ".join(meaning_of(family) for family in families)
 
 
-def _family(op: Op) -> str | None:
-    return family_of(plain(op.name), op.settings)
+def _families(op: Op) -> list[str]:
+    return families_of(plain(op.name), op.settings)
+
+
+def _depth(run: Run, op: Op) -> int:
+    return run.modules[op.module].path.count(".") if op.module in run.modules else -1
 
 
 def _module_name(run: Run, op: Op) -> str | None:
@@ -155,9 +195,23 @@ def _region(run: Run, after: Layer | None, until: Layer | None, *, inside: bool)
     traced = [op for op in run.ops if op.step == _STEP_OF_TRACE]
     if not traced:
         return []
-    start = max((op.seq for op in traced if after is not None and op.module == after.module.id), default=-1)
+    before = {module.id for module in after.modules} if after is not None else set()
+    start = max((op.seq for op in traced if op.module in before), default=-1)
     within = [op.seq for op in traced if until is not None and op.module == until.module.id and op.seq > start]
     end = traced[-1].seq + 1
     if within:
         end = within[-1] + 1 if inside else within[0]
-    return [op for op in traced if start < op.seq < end]
+    return _with_activations(run, [op for op in traced if start < op.seq < end])
+
+
+def _with_activations(run: Run, ops: list[Op]) -> list[Op]:
+    """Activations that are layers as one operation each, whatever the framework computes them with."""
+    found: list[Op] = []
+    for op in ops:
+        module = run.modules.get(op.module) if op.module is not None else None
+        if module is None or module.kind != "activation":
+            found.append(op)
+        elif not found or found[-1].module != module.id:
+            name, settings = function_of(module)
+            found.append(msgspec.structs.replace(op, name=name, settings=settings))
+    return found

@@ -7,15 +7,21 @@ afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import SequenceMatcher
 
 import msgspec
 
+from trueline.compare.joined import put_together
 from trueline.compare.layers import Layer
+from trueline.model import Parameter
+from trueline.store.joined_names import in_parts
 
 # What a pair gains by its parameters, its name, and by being of a kind without parameters.
 _SAME_SHAPES, _PARTLY, _OTHER_SHAPES, _BARE = 1.0, 0.6, 0.15, 0.3
 _BY_NAME = 0.2
+# What is left of that where they give tensors of other sizes.
+_OTHER_OUTPUT = 0.4
 # From here on the table of all pairs is too large; then equal layers are paired in their order.
 _MOST_PAIRS = 4_000_000
 
@@ -37,13 +43,9 @@ def pair_layers(mine: list[Layer], reference: list[Layer], fixed: dict[str, str]
     """The pairs in the order of my calls. `fixed` holds parameters (`root.path`) whose counterparts are known."""
     known = _known(mine, reference, fixed or {})
     if known:
-        own = {pair.mine.module.id for pair in known}
-        other = {pair.reference.module.id for pair in known}
-        rest = pair_layers(
-            [layer for layer in mine if layer.module.id not in own],
-            [layer for layer in reference if layer.module.id not in other],
-        )
+        rest = pair_layers(*_without(mine, reference, known))
         return sorted([*known, *rest], key=lambda pair: pair.mine.place)
+    mine, reference = put_together(mine, reference)
     if len(mine) * len(reference) > _MOST_PAIRS:
         return _by_signature(mine, reference)
     gains = [[gain(a, b) for b in reference] for a in mine]
@@ -64,53 +66,90 @@ def _known(mine: list[Layer], reference: list[Layer], fixed: dict[str, str]) -> 
     return list(found.values())
 
 
+def _without(mine: list[Layer], reference: list[Layer], pairs: list[Pair]) -> tuple[list[Layer], list[Layer]]:
+    """The layers that are in none of the pairs."""
+    own = {module.id for pair in pairs for module in pair.mine.modules}
+    other = {module.id for pair in pairs for module in pair.reference.modules}
+    return [layer for layer in mine if layer.module.id not in own], [layer for layer in reference if layer.module.id not in other]
+
+
+def all_parameters(mine: list[Layer], reference: list[Layer], fixed: dict[str, str] | None = None) -> dict[str, str]:
+    """My parameters and the reference's that take their place, of layers that are paired and of those that are not."""
+    pairs = pair_layers(mine, reference, fixed)
+    return parameter_pairs(pairs) | loose_pairs(mine, reference, pairs) | (fixed or {})
+
+
 def parameter_pairs(pairs: list[Pair]) -> dict[str, str]:
     """My parameters (`root.path`) and those of the reference that take their place."""
     found: dict[str, str] = {}
     for pair in pairs:
-        taken = set()
-        for role, parameter in pair.mine.parameters.items():
-            other = pair.reference.parameters.get(role)
-            if other is None:
-                alike = [
-                    (name, each)
-                    for name, each in pair.reference.parameters.items()
-                    if name not in pair.mine.parameters and name not in taken and each.shape == parameter.shape
-                ]
-                role, other = alike[0] if len(alike) == 1 else (role, None)  # noqa: PLW2901 - the role that was found
-            if other is not None:
-                taken.add(role)
-                found[f"{pair.mine.root}.{parameter.path}"] = f"{pair.reference.root}.{other.path}"
+        for own, other in shared_parameters(pair):
+            found |= in_parts(f"{pair.mine.root}.{own.path}", f"{pair.reference.root}.{other.path}")
+    return found
+
+
+def shared_parameters(pair: Pair) -> list[tuple[Parameter, Parameter]]:
+    """The parameters that a pair of layers has in common: by role, else the only one of the same shape."""
+    found = []
+    taken = set()
+    for role, parameter in pair.mine.parameters.items():
+        other = pair.reference.parameters.get(role)
+        if other is None:
+            alike = [
+                (name, each)
+                for name, each in pair.reference.parameters.items()
+                if name not in pair.mine.parameters and name not in taken and each.shape == parameter.shape
+            ]
+            role, other = alike[0] if len(alike) == 1 else (role, None)  # noqa: PLW2901 - the role that was found
+        if other is not None:
+            taken.add(role)
+            found.append((parameter, other))
     return found
 
 
 def loose_pairs(mine: list[Layer], reference: list[Layer], pairs: list[Pair]) -> dict[str, str]:
-    """Parameters of layers without counterpart that fit one of the other side by their shape alone: a table of positions may be a
-    parameter of the model or an embedding."""
-    left = _by_shape(mine, {pair.mine.module.id for pair in pairs})
-    right = _by_shape(reference, {pair.reference.module.id for pair in pairs})
+    """Parameters of layers without counterpart that fit one of the other side by their shape alone (a table of positions may be a
+    parameter of the model or an embedding), else by their rows: what a convolution of patches has is a matrix elsewhere."""
+    left, right = _without(mine, reference, pairs)
+    found = _fitting(left, right, lambda shape: tuple(length for length in shape if length != 1), known={})
+    return found | _fitting(left, right, lambda shape: (shape[0], _size(shape)) if shape else (), known=found)
+
+
+def _fitting(
+    mine: list[Layer], reference: list[Layer], key: Callable[[tuple[int, ...]], tuple[int, ...]], known: dict[str, str]
+) -> dict[str, str]:
+    """Parameters of as many on both sides that have the same key, in the order of calls."""
+    left, right = _by_key(mine, key, set(known)), _by_key(reference, key, set(known.values()))
     found: dict[str, str] = {}
-    for shape, names in left.items():
-        if len(right.get(shape, [])) == len(names):
-            found.update(zip(names, right[shape], strict=True))
+    for each, names in left.items():
+        if len(right.get(each, [])) == len(names):
+            found.update(zip(names, right[each], strict=True))
     return found
 
 
-def _by_shape(layers: list[Layer], paired: set[int]) -> dict[tuple[int, ...], list[str]]:
+def _by_key(
+    layers: list[Layer], key: Callable[[tuple[int, ...]], tuple[int, ...]], left_out: set[str]
+) -> dict[tuple[int, ...], list[str]]:
     found: dict[tuple[int, ...], list[str]] = {}
     for layer in layers:
-        if layer.module.id not in paired:
-            for parameter in layer.parameters.values():
-                shape = tuple(length for length in parameter.shape if length != 1)
-                found.setdefault(shape, []).append(f"{layer.root}.{parameter.path}")
+        for parameter in layer.parameters.values():
+            name = f"{layer.root}.{parameter.path}"
+            if name not in left_out:
+                found.setdefault(key(parameter.shape), []).append(name)
     return found
 
 
 def gain(mine: Layer, reference: Layer) -> float:
     """How much speaks for two layers being the same; 0 where they cannot be."""
+    if bool(mine.parts) != bool(reference.parts):
+        # The joined projection may be a layer, or belong to an attention.
+        return _SAME_SHAPES if sorted(mine.shapes.values()) == sorted(reference.shapes.values()) else 0.0
     if mine.module.kind != reference.module.kind or bool(mine.parameters) != bool(reference.parameters):
         return 0.0
-    return _alike(mine, reference) + (_BY_NAME * _names_alike(mine, reference))
+    alike = _alike(mine, reference)
+    if mine.gives is not None and reference.gives is not None and mine.gives != reference.gives:
+        alike *= _OTHER_OUTPUT
+    return alike + _BY_NAME * _names_alike(mine, reference)
 
 
 def _worth(layer: Layer) -> float:

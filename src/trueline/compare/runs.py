@@ -12,8 +12,10 @@ from trueline.compare.difference import Difference
 from trueline.compare.explain import explained, pairs_as_rows
 from trueline.compare.fused import fused_parameters
 from trueline.compare.layers import Layer, layers_of_run
-from trueline.compare.localise import Parting, Sides, backward, forward, running_statistics, update
-from trueline.compare.pairing import Pair, loose_pairs, pair_layers, parameter_pairs
+from trueline.compare.localise import Parting, Sides, backward, forward, running_statistics, update, without_counterpart
+from trueline.compare.measure import Distance
+from trueline.compare.operations import other_operations
+from trueline.compare.pairing import Pair, all_parameters, loose_pairs, pair_layers, parameter_pairs
 from trueline.compare.settings import (
     clip_differences,
     coarsest,
@@ -25,6 +27,7 @@ from trueline.compare.settings import (
 )
 from trueline.model import Comparison, Divergence
 from trueline.store import Run
+from trueline.store.joined_names import first_of
 
 # Rates that are not read at every step are known at most so many steps late.
 _LASTING = 8
@@ -57,7 +60,14 @@ def compare_runs(
         half = coarsest(aligned.reference) if coarsest(aligned.reference) != "float32" else None
         curves = compare_losses(aligned.mine, aligned.reference, aligned.perturbed, half=half)
         sides = Sides(aligned.mine, aligned.reference, aligned.perturbed, pairs, half=half)
-        divergence = _first(sides, curves, differences)
+        parting = forward(sides)
+        doubt = _doubt(parting, sides) if parting is not None else _doubt_of_targets(aligned.mine, curves)
+        if doubt is None:
+            divergence = _first(sides, parting, curves, differences)
+            if divergence is None:
+                curves = msgspec.structs.replace(curves, parted=None)
+        else:
+            curves, limits = Curves(None, None, None, curves.losses), doubt
     divergence = _hidden(differences, "data", "init") or divergence or _hidden(differences, "forward")
     return Comparison(
         curves.first, curves.second, curves.parted, divergence, _verdict(curves, divergence), _unmatched(own, expected, pairs),
@@ -71,9 +81,7 @@ def pair_runs(mine: Run, reference: Run, fixed: dict[str, str] | None = None) ->
 
 def parameters_of(mine: Run, reference: Run, fixed: dict[str, str] | None = None) -> dict[str, str]:
     """My parameters and the reference's that take their place."""
-    own, expected = layers_of_run(mine), layers_of_run(reference)
-    pairs = pair_layers(own, expected, fixed)
-    return parameter_pairs(pairs) | loose_pairs(own, expected, pairs) | (fixed or {})
+    return all_parameters(layers_of_run(mine), layers_of_run(reference), fixed)
 
 
 def what_alignment_hides(mine: Run, reference: Run, pairs: list[Pair]) -> list[Difference]:
@@ -97,7 +105,7 @@ def settings_that_differ(mine: Run, reference: Run, pairs: list[Pair], *, exact:
     """Everything that two runs were told otherwise, whether or not it matters. `exact`: rates are known at every step."""
     schedule = schedule_difference(mine, reference, lasting=1 if exact else _LASTING)
     precision = precision_difference(mine, reference)
-    optimizer = optimizer_differences(mine, reference, parameter_pairs(pairs))
+    optimizer = optimizer_differences(mine, reference, {own: first_of(other) for own, other in parameter_pairs(pairs).items()})
     if schedule is not None and schedule.step == 0:
         schedule = None
     return [
@@ -123,9 +131,31 @@ def _hidden(differences: list[Difference], *phases: str) -> Divergence | None:
     )  # fmt: skip
 
 
-def _first(sides: Sides, curves: Curves, differences: list[Difference]) -> Divergence | None:
+def _doubt(parting: Parting, sides: Sides) -> str | None:
+    """Why what is off says nothing: both sides have layers before it whose weights are not the same."""
+    mine, reference = without_counterpart(parting, sides)
+    if not mine or not reference:
+        return None
+    named = [", ".join(layer.name or layer.module.type for layer in layers[:4]) for layers in (mine, reference)]
+    return (
+        f"The weights of {named[0]} could not be put in the place of the reference's ({named[1]}): what follows them cannot be "
+        "compared. Say which parameter is which with --map FILE (--write-map FILE writes what was found)."
+    )
+
+
+def _doubt_of_targets(mine: Run, curves: Curves) -> str | None:
+    """Why another loss says nothing: the script computes it by itself from targets that nobody could replace."""
+    alignment = msgspec.json.decode(mine.meta.get("alignment", "{}"))
+    if not curves.first or not alignment.get("without_targets"):
+        return None
+    return (
+        "What the model gives is the same. The loss is computed from targets of the script's own, in the place of which the "
+        "reference's could not be put: the loss and what follows it cannot be compared."
+    )
+
+
+def _first(sides: Sides, found: Parting | None, curves: Curves, differences: list[Difference]) -> Divergence | None:
     """The first thing that is off in runs that start the same: forward, loss, backward, update, and then the curves."""
-    found: Parting | None = forward(sides)
     if found is not None:
         return explained(found, differences, sides)
     if curves.first:
@@ -144,6 +174,8 @@ def _first(sides: Sides, curves: Curves, differences: list[Difference]) -> Diver
             step, "update", None, None, cause.location, cause.sentence, cause.item, cause.fix,
             [f"The losses are apart from step {curves.parted} on."],
         )  # fmt: skip
+    if not curves.sudden:
+        return None
     return Divergence(
         curves.parted, "update", None, None, None, None, "api.01", "Compare what the scripts change in the course of training.",
         [f"The losses are apart from step {curves.parted} on; the first steps are the same."],
@@ -153,22 +185,19 @@ def _first(sides: Sides, curves: Curves, differences: list[Difference]) -> Diver
 def _at_loss(sides: Sides, curves: Curves, differences: list[Difference]) -> Divergence:
     step, own, expected = curves.losses[0]
     evidence = [f"Step {step}: the loss is {own:.6g}, in the reference {expected:.6g}; what the models give is the same."]
+    last = next((pair for pair in reversed(sides.pairs) if pair.computes_the_same), None)
     cause = next((each for each in differences if each.subject == "loss"), None)
     if cause is not None:
         return Divergence(step, "loss", None, None, cause.location, cause.sentence, cause.item, cause.fix, evidence)
-    calls = [call for call in sides.mine.loss_calls if call.grad]
+    told = other_operations(Parting(step, "loss", None, True, last, Distance(0.0, 0.0, 1.0), 0.0, "loss"), sides)  # noqa: FBT003
+    if told is not None and told.by_settings:
+        return Divergence(step, "loss", None, None, told.location, told.sentence, "cg.04", told.fix, evidence)
+    calls = [call.location for call in sides.mine.loss_calls if call.grad]
+    calls += [event.location for event in sides.mine.events_of("backward")]
     ratio = own / expected if own is not None and expected else None
     text = f"The loss is {ratio:.6g} times the reference's: look at its reduction and its terms." if ratio else None
     return Divergence(
-        step,
-        "loss",
-        None,
-        None,
-        calls[0].location if calls else None,
-        text,
-        "cg.04",
-        "Compute the loss as the reference does.",
-        evidence,
+        step, "loss", None, None, calls[0] if calls else None, text, "cg.04", "Compute the loss as the reference does.", evidence
     )
 
 
@@ -195,8 +224,8 @@ def _unmatched(own: list[Layer], expected: list[Layer], pairs: list[Pair]) -> li
     loose = loose_pairs(own, expected, pairs)
     found = []
     for side, layers, taken, known in (
-        ("mine", own, {pair.mine.module.path for pair in pairs}, set(loose)),
-        ("reference", expected, {pair.reference.module.path for pair in pairs}, set(loose.values())),
+        ("mine", own, {module.path for pair in pairs for module in pair.mine.modules}, set(loose)),
+        ("reference", expected, {module.path for pair in pairs for module in pair.reference.modules}, set(loose.values())),
     ):
         found += [
             {
@@ -239,7 +268,8 @@ def _limits(aligned: Aligned | None, why: str | None) -> str:
     if aligned is None:
         only = "Only what both runs tell of themselves was compared: they start from other weights and have other batches."
         return only if why is None else f"{why} {only}"
-    return (
+    told = (
         "Runs from the same weights and batches, without dropout, were compared tensor by tensor for two steps and by "
         f"their losses for {min(len(aligned.mine.steps), len(aligned.reference.steps))}."
     )
+    return told if why is None else f"{told} {why}"

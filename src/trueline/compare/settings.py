@@ -21,7 +21,7 @@ def layer_differences(pairs: list[Pair], framework: str | None) -> list[Differen
     found = []
     for pair in pairs:
         mine, reference = pair.mine.module, pair.reference.module
-        own, expected = layer_settings(mine), layer_settings(reference)
+        own, expected = layer_settings(mine), layer_settings(reference) if mine.kind == reference.kind else {}
         found += [
             _of_layer(mine, reference, name, own[name], expected[name], framework)
             for name in own.keys() & expected.keys()

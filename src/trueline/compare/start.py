@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trueline.compare.layers import layers_of, layers_of_run
 from trueline.compare.map_file import read_map
-from trueline.compare.pairing import pair_layers, parameter_pairs
+from trueline.compare.pairing import all_parameters
 from trueline.errors import TruelineError
 from trueline.model import Module, Parameter
 from trueline.record.alignment import Alignment
@@ -32,8 +32,7 @@ def alignment_to(reference: str | None, map_file: str | None, *, perturbed: bool
         roots = {parameter.root: root for parameter in parameters}
         found = fixed or {}
         if fixed is None:
-            mine = layers_of(modules, parameters, {}, roots)
-            found = parameter_pairs(pair_layers(mine, layers_of_run(run)))
+            found = all_parameters(layers_of(modules, parameters, {}, roots), layers_of_run(run))
         return found
 
     return functools.partial(Alignment, reference=directory, pair=pair, perturbed=perturbed)

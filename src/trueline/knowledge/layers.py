@@ -11,6 +11,7 @@ Conventions that differ, and what is made of them here:
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from trueline.model import Module
@@ -29,14 +30,21 @@ _PLAIN = {
     "pool": ("ceil_mode", "count_include_pad"),
 }
 _BARE_WINDOW = ("kernel_size", "stride")
-# The same activation under the names of both frameworks.
-_SAME_TYPE = {"silu": "silu", "swish": "silu", "hswish": "hardswish", "hsigmoid": "hardsigmoid", "fastgelu": "gelu"}
+# The same layer under the names of both frameworks.
+_SAME_TYPE = {
+    "dense": "linear",
+    "silu": "silu",
+    "swish": "silu",
+    "hswish": "hardswish",
+    "hsigmoid": "hardsigmoid",
+    "fastgelu": "gelu",
+}
 
 
 def layer_settings(module: Module) -> dict[str, Any]:
     """What can be compared of a layer, by neutral names."""
     settings = module.settings
-    found = {name: _plain(settings[name]) for name in _PLAIN.get(module.kind, ()) if name in settings}
+    found = {name: plain_value(settings[name]) for name in _PLAIN.get(module.kind, ()) if name in settings}
     if module.kind == "conv":
         found["padding"] = _padding(settings)
     if module.kind == "activation":
@@ -44,26 +52,34 @@ def layer_settings(module: Module) -> dict[str, Any]:
         found["type"] = _SAME_TYPE.get(kind, kind)
         if found["type"] == "gelu":
             found["form"] = gelu_form(settings.get("approximate"))
+        if "alpha" in settings:
+            found["negative_slope" if kind == "leakyrelu" else "alpha"] = settings["alpha"]
     if module.kind == "pool":
         found["type"] = module.type.lower().removesuffix("ext")
         found |= {name: _window(settings[name]) for name in _BARE_WINDOW if settings.get(name) is not None}
     return found
 
 
+def same_layer(mine: str, reference: str) -> bool:
+    """Whether two types of layers compute the same, in either framework."""
+    own, expected = (re.sub(r"(ext|\d+d|transpose|_)+", "", name.lower()) for name in (mine, reference))
+    return _SAME_TYPE.get(own, own) == _SAME_TYPE.get(expected, expected)
+
+
 def gelu_form(approximate: Any) -> str:
     return "tanh" if approximate in (True, "tanh") else "erf"
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """One number for all axes says the same as that number for each."""
     if isinstance(value, list | tuple):
-        # One number for all axes says the same as that number for each.
         return value[0] if value and all(part == value[0] for part in value) else list(value)
     return value
 
 
 def _window(value: Any) -> Any:
     parts = [part for part in value if part != 1] if isinstance(value, list | tuple) and len(value) == 4 else value
-    return _plain(parts)
+    return plain_value(parts)
 
 
 def _padding(settings: dict[str, Any]) -> Any:
@@ -74,4 +90,4 @@ def _padding(settings: dict[str, Any]) -> Any:
     if mode == "same":
         return "same"
     padding = settings.get("padding", 0)
-    return _plain(padding) if not isinstance(padding, str) else (0 if padding == "valid" else padding)
+    return plain_value(padding) if not isinstance(padding, str) else (0 if padding == "valid" else padding)

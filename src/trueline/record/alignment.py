@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from trueline.model import Module, Parameter
 from trueline.store import Run, read_tensors
 from trueline.store.feed import Feed
+from trueline.store.joined_names import content_of
 
 # Kept whole in aligned runs: two steps, and the weights after the second.
 ALIGNED_STEPS = frozenset({0, 1, 2})
@@ -46,6 +47,9 @@ class Alignment:
         self.unpaired: list[str] = []
         self.unfit: str | None = None
         self.fed = 0
+        # Batches of which only what the model takes was given: their targets are the script's own.
+        self.without_targets = 0
+        self._has_targets = True
 
     # Weights
 
@@ -56,7 +60,7 @@ class Alignment:
         for parameter in parameters:
             own = f"{root}.{parameter.path}"
             other = pairs.get(own)
-            content = None if other is None else self._weights.get(other)
+            content = None if other is None else content_of(other, self._weights.get)
             if content is not None and content.size == int(np.prod(parameter.shape)):
                 found[parameter.id] = content.reshape(parameter.shape)
                 self.paired[own] = str(other)
@@ -86,6 +90,9 @@ class Alignment:
         self._entry = fields
         if self._given is not None:
             replaced = self._fitted(fields)
+            # Of samples that are the same, the targets are too.
+            same = replaced is not None and all(map(np.array_equal, replaced, fields))
+            self._has_targets = same or len(fields) > 1 or not self._has_unused()
             if replaced is not None:
                 self._entry = [self.nudged(array) for array in replaced]
                 return self._entry
@@ -101,6 +108,13 @@ class Alignment:
 
     def target(self, values: NDArray[Any]) -> NDArray[Any] | None:
         """What takes the place of targets that came with no loader, beside the inputs that were fetched last."""
+        found = self.beside(values)
+        if found is None and self._has_unused():
+            self.unfit = self.unfit or f"targets of shape {values.shape} have no counterpart in the reference's batch"
+        return found
+
+    def beside(self, values: NDArray[Any]) -> NDArray[Any] | None:
+        """What takes the place of something that belongs to the inputs that were fetched last; None when it stays."""
         if self._number < 0:
             return None
         given = None if self._given is None else self._given.read(self._number)
@@ -111,9 +125,14 @@ class Alignment:
             if place not in self._used and (found := fitted(given[place], values)) is not None:
                 self._used.add(place)
                 self._entry = [*self._entry, found]
+                self._has_targets = True
                 return found
-        self.unfit = self.unfit or f"targets of shape {values.shape} have no counterpart in the reference's batch"
         return None
+
+    def _has_unused(self) -> bool:
+        """Whether the reference's batch holds something that was given to nobody."""
+        given = None if self._given is None else self._given.read(self._number)
+        return given is not None and len(self._used) < len(given)
 
     def _fitted(self, fields: list[NDArray[Any]]) -> list[NDArray[Any]] | None:
         given = None if self._given is None else self._given.read(self._number)
@@ -135,6 +154,7 @@ class Alignment:
     def _flush(self) -> None:
         if self._entry and self._number >= 0:
             self._kept.write(self._number, self._entry)
+            self.without_targets += not self._has_targets
         self._entry = []
 
     def close(self) -> None:
@@ -149,6 +169,7 @@ class Alignment:
             "unpaired": self.unpaired,
             "unfit": self.unfit,
             "fed": self.fed,
+            "without_targets": self.without_targets,
         }
 
 

@@ -67,6 +67,8 @@ class BatchWatch(CurrentBatch):
         # Whether the last root call was made outside of gradient functions or on a model in eval mode.
         self.evaluating = False
         self._aligns = False
+        # In aligned runs: the tensors of a step that no iterator gave, and what took their place.
+        self._replaced: tuple[int, list[tuple[Any, Any]]] = (-1, [])
         self.traced_tensors: list[tuple[int, Tensor]] = []
 
     def install(self, patches: Patches) -> None:
@@ -166,10 +168,17 @@ class BatchWatch(CurrentBatch):
     def aligned_inputs(self, alignment: Alignment, inputs: list[Tensor]) -> dict[int, Tensor] | None:
         """What takes the place of tensors that no iterator gave, by their identity."""
         sized = [tensor for tensor in inputs if len(tensor.shape) > 0]
-        if not sized or self._fetched_row(sized) is not None:
+        step, known = self._replaced
+        if step == self.recorder.step and any(tensor is old for tensor in sized for old, _ in known):
+            return {id(old): new for old, new in known}
+        if not sized or any(tensor is new for tensor in sized for _, new in known) or self._fetched_row(sized) is not None:
             return None
         replaced = _fetched(alignment, sized)
-        return None if replaced is None else {id(old): new for old, new in zip(sized, replaced, strict=True)}
+        if replaced is None:
+            return None
+        # Kept: a step may hand the same tensors to the forward pass and to the gradient function.
+        self._replaced = (self.recorder.step, list(zip(sized, replaced, strict=True)))
+        return {id(old): new for old, new in self._replaced[1]}
 
     @guarded
     def aligned_target(self, alignment: Alignment, target: Any) -> Tensor | None:

@@ -9,6 +9,7 @@ from threading import get_ident
 from typing import Any
 
 from mindspore import Tensor, context, nn, ops
+from mindspore.ops.composite import base
 
 from trueline.adapters.base import guarded
 from trueline.adapters.mindspore.backward import BackwardWatch
@@ -113,6 +114,8 @@ class ModuleWatch(SharedModuleWatch):
             return watch._outer_call(cell, args, kwargs)
 
         patches.replace(nn.Cell, "__call__", __call__)
+        if self.recorder.alignment is not None:
+            patches.replace(base, "_pynative_forward_run", self._aligned_forward(base._pynative_forward_run))
         self._install_construction(patches, nn.Cell)
         self._install_mode(patches, nn.Cell, "set_train")
 
@@ -199,6 +202,16 @@ class ModuleWatch(SharedModuleWatch):
         if self.recorder.sampled or not row[_GRAD] or not row[_TRAINING]:
             self._leave_root(cell, row, output)
         return output
+
+    def _aligned_forward(self, original: Any) -> Any:
+        def watched(function: Any, *args: Any, **kwargs: Any) -> Any:
+            # The backward pass is found by the arguments of the forward pass, where a cell is differentiated by itself.
+            alignment = self.recorder.alignment
+            if alignment is not None and isinstance(function, nn.Cell):
+                args, kwargs = self._aligned(alignment, args, kwargs)
+            return original(function, *args, **kwargs)
+
+        return watched
 
     def _aligned(self, alignment: Alignment, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """The arguments with the batch of the run that this one is aligned to."""

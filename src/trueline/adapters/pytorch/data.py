@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from trueline.adapters.base import guarded
+from trueline.adapters.pytorch.draws import DrawWatch
 from trueline.adapters.pytorch.fields import is_readable_float, nonfinite, readable
 from trueline.adapters.pytorch.known_samples import KnownSamples, known_samples_of
 from trueline.adapters.pytorch.registry import Registry
@@ -85,6 +86,7 @@ class BatchWatch(CurrentBatch):
         self._by_address: OrderedDict[int, tuple[weakref.ref[Tensor], list[Any]]] = OrderedDict()
         self._linked: set[int] = set()
         self._direct: _Handed | None = None
+        self._draws = DrawWatch(recorder)
         self.fields = FieldLook(recorder, readable)
         self.samples = SampleKeeper(recorder, row_of)
         self._datasets: ByIdentity = ByIdentity()
@@ -95,6 +97,7 @@ class BatchWatch(CurrentBatch):
         self.traced_tensors: list[tuple[int, Tensor]] = []
 
     def install(self, patches: Patches) -> None:
+        self._draws.install(patches)
         patches.replace(DataLoader, "__init__", self._watched_construction())
         patches.replace(DataLoader, "__iter__", self._watched_iter())
         patches.replace(_BaseDataLoaderIter, "__next__", self._watched_next())
@@ -212,13 +215,16 @@ class BatchWatch(CurrentBatch):
     def align_direct(self, alignment: Alignment, inputs: list[Tensor]) -> None:
         """The same for tensors that no loader gave."""
         sized = [tensor for tensor in inputs if tensor.dim() > 0 and is_plain(tensor) and not tensor.requires_grad]
-        if sized and self._fetched_row(sized) is None:
+        if sized and self._fetched_row(sized) is None and not self._draws.is_filled(sized):
             self._align(alignment, sized)
+            self._draws.entered(alignment, sized)
 
     def align_target(self, alignment: Alignment, target: Any) -> None:
         """And for the targets that belong to them."""
         row = self._current
         if row is None or row[LOADER] is not None or not isinstance(target, Tensor) or not is_plain(target) or target.dim() == 0:
+            return
+        if self._draws.is_filled([target]):
             return
         values = alignment.target(array_of(target))
         if values is not None:
