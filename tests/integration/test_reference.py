@@ -251,6 +251,195 @@ def test_attention_written_with_other_sums(tmp_path: Path, alpha: float) -> None
     assert "ELU" in parted["location"]["source"]
 
 
+JOINED = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.attention = nn.MultiheadAttention(width, 2, batch_first=True)
+
+    def forward(self, x):
+        z = self.norm(x)
+        return x + self.attention(z, z, z, need_weights=False)[0]
+
+
+torch.manual_seed(0)
+x = torch.randn(120, 6, 8)
+y = x.sum((1, 2)).sign().clamp(min=0).long()
+net = nn.Sequential(Block(8), Block(8), nn.Flatten(), nn.Linear(48, 2))
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=20, shuffle=True)
+for epoch in range(2):
+    for a, b in loader:
+        loss = nn.functional.cross_entropy(net(a), b)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+# Three projections for one, batches drawn by hand after the model has been called, a loss of its own.
+SPLIT = """
+import torch
+import torch.nn.functional as F
+
+
+class Attention(torch.nn.Module):
+    def __init__(self, width, heads=2):
+        super().__init__()
+        self.heads = heads
+        self.to_value = torch.nn.Linear(width, width)
+        self.to_key = torch.nn.Linear(width, width)
+        self.to_query = torch.nn.Linear(width, width)
+        self.out = torch.nn.Linear(width, width)
+
+    def forward(self, x):
+        q, k, v = (f(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for f in (self.to_query, self.to_key, self.to_value))
+        scores = q @ k.transpose(-2, -1) * {scale}
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+class Model(torch.nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.norms = torch.nn.ModuleList(torch.nn.LayerNorm(width) for _ in range(2))
+        self.mixers = torch.nn.ModuleList(Attention(width) for _ in range(2))
+        self.head = torch.nn.Linear(6 * width, 2)
+
+    def forward(self, x):
+        for norm, mixer in zip(self.norms, self.mixers):
+            x = x + mixer(norm(x))
+        return self.head(x.flatten(1))
+
+
+def objective(scores, labels):
+    return {weight} * -F.log_softmax(scores, 1)[torch.arange(len(labels)), labels].mean()
+
+
+torch.manual_seed(0)
+inputs = torch.randn(120, 6, 8)
+labels = inputs.sum((1, 2)).sign().clamp(min=0).long()
+model = Model()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+for epoch in range(2):
+    for rows in torch.randperm(120).split(20):
+        optimizer.zero_grad()
+        objective(model(inputs[rows]), labels[rows]).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "phase", "module", "words"),
+    [
+        ({}, None, None, ""),
+        ({"scale": "1.0"}, "forward", "mixers.0", "a scale of 1, in the reference with a scale of 0.5"),
+        ({"weight": "3"}, "loss", None, "3 times the reference's"),
+    ],
+    ids=["faithful", "scale", "weight"],
+)
+def test_projections_of_attention_apart_and_a_loss_of_its_own(
+    tmp_path: Path, changed: dict[str, str], phase: str | None, module: str | None, words: str
+) -> None:
+    (tmp_path / "ref.py").write_text(JOINED)
+    (tmp_path / "mine.py").write_text(SPLIT.format(**{"scale": "0.5", "weight": "1"} | changed))
+    found = compared(tmp_path, "mine.py", "ref.py")
+    parted = found["first_divergence"]
+    if phase is None:
+        assert parted is None, parted
+        assert {"mixers.0.to_query + mixers.0.to_key + mixers.0.to_value"} <= {pair["mine"] for pair in found["pairs"]}
+        assert not [each for each in found["unmatched"] if each.get("parameters")]
+        return
+    assert (parted["step"], parted["phase"], parted["module"]) == (0, phase, module), parted
+    assert words in parted["cause"]
+    assert parted["location"] is not None
+
+
+AUTOENCODER = """
+import numpy as np
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+rng = np.random.default_rng(5)
+data = torch.from_numpy(rng.normal(size=(200, 10)).astype(np.float32))
+label = torch.from_numpy((rng.random(200) < 0.5).astype(np.int64))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc, self.dec, self.head = nn.Linear(10, 4), nn.Linear(4, 10), nn.Linear(4, 2)
+
+    def forward(self, x):
+        code = torch.tanh(self.enc(x))
+        return self.dec(code), self.head(code)
+
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
+for step in range(12):
+    rows = torch.randint(0, 200, (25,))
+    back, scores = net(data[rows])
+    loss = nn.functional.mse_loss(back, data[rows]) + 0.3 * nn.functional.cross_entropy(scores, label[rows])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+AUTOENCODER_PORT = """
+import mindspore as ms
+import numpy as np
+from mindspore import nn, ops
+
+rng = np.random.default_rng(6)
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.enc, self.dec, self.head = nn.Dense(10, 4), nn.Dense(4, 10), nn.Dense(4, 2)
+
+    def construct(self, x):
+        code = ops.tanh(self.enc(x))
+        return self.dec(code), self.head(code)
+
+
+class Objective(nn.Cell):
+    def __init__(self, net):
+        super().__init__()
+        self.net, self.first, self.second = net, nn.MSELoss(), nn.CrossEntropyLoss()
+
+    def construct(self, x, y):
+        back, scores = self.net(x)
+        return self.first(back, x) + {weight} * self.second(scores, y)
+
+
+data = np.random.default_rng(5).normal(size=(200, 10)).astype(np.float32)
+label = rng.integers(0, 2, 200).astype(np.int32)
+net = Net()
+step = nn.TrainOneStepCell(Objective(net), nn.SGD(net.trainable_params(), learning_rate=0.05))
+step.set_train()
+for number in range(12):
+    rows = rng.integers(0, 200, 25)
+    loss = step(ms.Tensor(data[rows]), ms.Tensor(label[rows]))
+"""
+
+
+@pytest.mark.timeout(900)
+def test_port_that_differentiates_a_cell_with_its_loss(tmp_path: Path) -> None:
+    """Its arguments are found again by the backward pass, and its inputs are targets too."""
+    (tmp_path / "ref.py").write_text(AUTOENCODER)
+    (tmp_path / "mine.py").write_text(AUTOENCODER_PORT.format(weight=0.1))
+    found = compared(tmp_path, "mine.py", "ref.py")
+    parted = found["first_divergence"]
+    assert (parted["step"], parted["phase"]) == (0, "loss"), parted
+    assert "0.1" in parted["cause"]
+    assert "0.3" in parted["cause"]
+    assert "self.second(scores, y)" in parted["location"]["source"]
+
+
 @pytest.mark.timeout(900)
 def test_port_to_mindspore(tmp_path: Path) -> None:
     """The example of the demo."""

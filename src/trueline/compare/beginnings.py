@@ -19,11 +19,17 @@ _FEWEST_VALUES = 48
 # How far spreads may be apart: in standard errors, and as a ratio that hardly matters.
 _ERRORS = 6.0
 _MILD_RATIO = 1.15
+# Means of single features: from so many batches on, by so much of their spread, and for such a share of the features.
+_FEWEST_LOOKS = 4
+_OFF = 0.3
+_MANY = 0.1
 # The largest of values that are drawn evenly lies 1.73 deviations from the middle, of normal ones further out.
 _UNIFORM_PEAK, _NORMAL_PEAK = 1.85, 2.3
 _FIRST_BATCHES = 8
 # Words in a script that say that its framework draws the order of the samples.
-_DRAWN_BY_FRAMEWORK = re.compile(r"randperm|shuffle\s*=\s*True|RandomSampler|\.shuffle\(|random_split")
+_DRAWN_BY_FRAMEWORK = re.compile(
+    r"randperm|\b(torch|th|mint|ops)\.(randint|multinomial)\b|shuffle\s*=\s*True|RandomSampler|\.shuffle\(|random_split"
+)
 
 
 def initial_differences(mine: Run, reference: Run, pairs: list[Pair]) -> list[Difference]:
@@ -244,17 +250,46 @@ def _value_difference(mine: Run, reference: Run) -> Difference | None:
     apart = abs(mean_a - mean_b) / spread
     ratio = abs(math.log(max(std_a, 1e-12) / spread))
     noise = (error_a + error_b) / spread
-    if apart <= max(_ERRORS * noise, 0.03) and ratio <= max(_ERRORS * noise, 0.03):
-        return None
-    scale = std_a / spread
     loader = _training_loader(mine)
     line = where_made(mine, loader.built if loader is not None else _line_of_first_call(mine))
+    if apart <= max(_ERRORS * noise, 0.03) and ratio <= max(_ERRORS * noise, 0.03):
+        words = _other_features(own, expected)
+        return None if words is None else Difference(
+            "data", "values", "other", "", "data", "dp.01",
+            f"As a whole the inputs are scaled alike, but not each feature: {words}.",
+            "Normalise the inputs as the reference does: over the same axis, each feature by its own mean and std.", None, None,
+            line, -1, hidden=True,
+        )  # fmt: skip
+    scale = std_a / spread
     return Difference(
         "data", "values", {"mean": mean_a, "std": std_a}, {"mean": mean_b, "std": std_b}, "data", "dp.01",
         f"The inputs are scaled otherwise: mean {mean_a:.4g} and std {std_a:.4g}, in the reference mean {mean_b:.4g} and std "
         f"{std_b:.4g}; so mine are about {scale:.4g} times the reference's plus {mean_a - scale * mean_b:.4g}.",
         "Normalise the inputs with the reference's mean and std.", None, None, line, -1, hidden=True,
     )  # fmt: skip
+
+
+def _other_features(mine: list[FieldStat], reference: list[FieldStat]) -> str | None:
+    """The feature whose mean is furthest off, where that of many is further off than chance and scatter of batches explain."""
+    sides = [mine, reference]
+    lengths = {len(look.mean) for looks in sides for look in looks}
+    if min(map(len, sides)) < _FEWEST_LOOKS or len(lengths) != 1 or lengths == {1}:
+        return None
+    means = [np.array([look.mean for look in looks], dtype=np.float64) for looks in sides]
+    spreads = [np.sqrt(np.mean(np.square([look.std for look in looks]), axis=0)) for looks in sides]
+    scatter = sum(each.std(axis=0) / math.sqrt(len(each)) for each in means)
+    by_chance = sum(spread / math.sqrt(sum(look.count for look in looks)) for spread, looks in zip(spreads, sides, strict=True))
+    apart = np.abs(means[0].mean(axis=0) - means[1].mean(axis=0))
+    spread = np.maximum(spreads[0], spreads[1])
+    off = apart > np.maximum(_ERRORS * np.maximum(scatter, by_chance), _OFF * spread)
+    if np.count_nonzero(off) < max(1.0, _MANY * off.size):
+        return None
+    worst = int(np.argmax(np.where(off, apart / np.maximum(spread, 1e-12), -1.0)))
+    a, b = (float(each.mean(axis=0)[worst]) for each in means)
+    return (
+        f"feature {worst} has mean {a:.4g} and std {spreads[0][worst]:.4g}, in the reference {b:.4g} and {spreads[1][worst]:.4g} "
+        f"({np.count_nonzero(off)} of {off.size} features differ)"
+    )
 
 
 def _moments(looks: list[FieldStat]) -> tuple[float, float, float]:

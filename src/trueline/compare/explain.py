@@ -93,7 +93,7 @@ def _by(cause: Difference, parting: Parting, evidence: list[str]) -> Divergence:
 
 def _of_update(parting: Parting, differences: list[Difference], reference: Run, evidence: list[str]) -> Divergence:
     """Gradients or updates that differ: clipping and the optimizer, then what only its effect tells."""
-    order = {"clip": 0, "optimizer": 1, "schedule": 2, "loss": 3}
+    order = {"clip": 0, "optimizer": 1, "schedule": 2}
     if parting.phase == "update":
         order = {"optimizer": 0, "schedule": 1, "clip": 2}
     known = [each for each in differences if each.subject in order and each.step <= parting.step + 1]

@@ -14,14 +14,15 @@ import msgspec
 
 from trueline.compare.joined import put_together
 from trueline.compare.layers import Layer
+from trueline.knowledge import same_layer
 from trueline.model import Parameter
 from trueline.store.joined_names import in_parts
 
 # What a pair gains by its parameters, its name, and by being of a kind without parameters.
 _SAME_SHAPES, _PARTLY, _OTHER_SHAPES, _BARE = 1.0, 0.6, 0.15, 0.3
 _BY_NAME = 0.2
-# What is left of that where they give tensors of other sizes.
-_OTHER_OUTPUT = 0.4
+# What is left of that where they give tensors of other sizes, and where they are of the same kind only.
+_OTHER_OUTPUT, _OTHER_TYPE = 0.4, 0.8
 # From here on the table of all pairs is too large; then equal layers are paired in their order.
 _MOST_PAIRS = 4_000_000
 
@@ -149,6 +150,8 @@ def gain(mine: Layer, reference: Layer) -> float:
     alike = _alike(mine, reference)
     if mine.gives is not None and reference.gives is not None and mine.gives != reference.gives:
         alike *= _OTHER_OUTPUT
+    if mine.module.kind != "other" and not same_layer(mine.module.type, reference.module.type):
+        alike *= _OTHER_TYPE
     return alike + _BY_NAME * _names_alike(mine, reference)
 
 

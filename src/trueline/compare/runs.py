@@ -61,6 +61,9 @@ def compare_runs(
         curves = compare_losses(aligned.mine, aligned.reference, aligned.perturbed, half=half)
         sides = Sides(aligned.mine, aligned.reference, aligned.perturbed, pairs, half=half)
         parting = forward(sides)
+        if parting is not None and parting.pair is None and curves.first is False:
+            # The last operation may be the model's on one side and the loss's on the other: a sigmoid.
+            parting = None
         doubt = _doubt(parting, sides) if parting is not None else _doubt_of_targets(aligned.mine, curves)
         if doubt is None:
             divergence = _first(sides, parting, curves, differences)

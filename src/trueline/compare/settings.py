@@ -191,23 +191,30 @@ def _rates(run: Run) -> list[float | None]:
 
 def clip_differences(mine: Run, reference: Run) -> list[Difference]:
     own, expected = _clip(mine), _clip(reference)
-    if own is None and expected is None:
-        return []
-    a = None if own is None else (own.get("kind"), own.get("limit"))
-    b = None if expected is None else (expected.get("kind"), expected.get("limit"))
-    if a is not None and b is not None and same(a[1], b[1]):
+    if own == expected or (own is not None and expected is not None and own[0] == expected[0] and same(own[1], expected[1])):
         return []
     line = next((event.location for event in mine.events_of("clip") if event.location is not None), None)
     step = next((event.location for event in mine.events_of("optimizer_step") if event.location is not None), None)
-    said = "not clipped" if a is None else f"clipped at {shown(a[1])}"
-    other = "not" if b is None else f"at {shown(b[1])}"
-    fix = "Do not clip them." if b is None else f"Clip them at {shown(b[1])}."
-    sentence = f"Gradients are {said}, in the reference {'they are not clipped' if b is None else f'clipped {other}'}."
-    return [Difference("clip", "limit", a and a[1], b and b[1], "update", "hp.01", sentence, fix, None, None, line or step)]
+    said, other = (_clip_in_words(each) for each in (own, expected))
+    fix = "Do not clip them." if expected is None else f"Clip them {other.removeprefix('clipped ')}."
+    sentence = f"Gradients are {said}, in the reference {f'they are {other}' if expected is None else other}."
+    return [
+        Difference(
+            "clip", "limit", own and own[1], expected and expected[1], "update", "hp.01", sentence, fix, None, None, line or step
+        )
+    ]
 
 
-def _clip(run: Run) -> dict[str, Any] | None:
-    return next((event.detail for event in run.events_of("clip")), None)
+def _clip_in_words(clip: tuple[str, Any] | None) -> str:
+    if clip is None:
+        return "not clipped"
+    return f"clipped by {clip[0]} at {shown(clip[1])}"
+
+
+def _clip(run: Run) -> tuple[str, Any] | None:
+    """How gradients are clipped, and at what."""
+    detail = next((event.detail for event in run.events_of("clip")), None)
+    return None if detail is None else (str(detail.get("kind")), detail.get("limit"))
 
 
 def precision_difference(mine: Run, reference: Run) -> Difference | None:

@@ -224,7 +224,8 @@ class BatchWatch(CurrentBatch):
         row = self._current
         if row is None or row[LOADER] is not None or not isinstance(target, Tensor) or not is_plain(target) or target.dim() == 0:
             return
-        if self._draws.is_filled([target]):
+        # What a model gave is no target, wherever a loss takes it.
+        if target.requires_grad or self._draws.is_filled([target]):
             return
         values = alignment.target(array_of(target))
         if values is not None:

@@ -1,0 +1,36 @@
+"""What runs as they are tell of their data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueline.compare.beginnings import _other_features
+from trueline.model import FieldStat
+
+TABLE = np.random.default_rng(0).normal(size=(400, 5)) * [1, 20, 3, 8, 1] + [5, 120, 40, 2, 0]
+
+
+def looks(table: np.ndarray) -> list[FieldStat]:
+    return [
+        FieldStat(
+            number, number, "call", "0", part.shape, "float32", 1, len(part), tuple(part.min(0)), tuple(part.max(0)),
+            tuple(part.mean(0)), tuple(part.std(0)), 0, 0, [], None,
+        )
+        for number, part in enumerate(np.split(table, 8))
+    ]  # fmt: skip
+
+
+def by(axis: int) -> np.ndarray:
+    return np.asarray((TABLE - TABLE.mean(axis, keepdims=True)) / TABLE.std(axis, keepdims=True))
+
+
+def test_the_same_features_in_another_order_of_samples() -> None:
+    shuffled = by(0)[np.random.default_rng(1).permutation(400)]
+    assert _other_features(looks(shuffled), looks(by(0))) is None
+
+
+def test_each_sample_standardised_by_itself() -> None:
+    assert abs(by(0).std() - by(1).std()) < 1e-6
+    words = _other_features(looks(by(1)), looks(by(0)))
+    assert words is not None
+    assert "of 5 features differ" in words
