@@ -357,6 +357,48 @@ def test_projections_of_attention_apart_and_a_loss_of_its_own(
     assert parted["location"] is not None
 
 
+PATCHES = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(120, 2, 4, 4)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, x.mean((1, 2, 3))), batch_size=20, shuffle=True)
+{model}
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for epoch in range(2):
+    for a, b in loader:
+        loss = nn.functional.mse_loss(net(a).squeeze(1), b)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+BY_CONVOLUTION = "net = nn.Sequential(nn.Conv2d(2, 6, 2, stride=2), nn.Flatten(), nn.Linear(24, 1))"
+# The channels of a pixel are neighbours here: the same weights mean something else.
+BY_MATRIX = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patch, self.head = nn.Linear(8, 6), nn.Linear(24, 1)
+
+    def forward(self, x):
+        parts = x.unflatten(2, (2, 2)).unflatten(4, (2, 2)).permute(0, 2, 4, 3, 5, 1).flatten(3).flatten(1, 2)
+        return self.head(self.patch(parts).transpose(1, 2).flatten(1))
+
+
+net = Net()
+"""
+
+
+def test_weights_that_mean_something_else_are_not_compared(tmp_path: Path) -> None:
+    (tmp_path / "ref.py").write_text(PATCHES.format(model=BY_CONVOLUTION))
+    (tmp_path / "mine.py").write_text(PATCHES.format(model=BY_MATRIX))
+    found = compared(tmp_path, "mine.py", "ref.py")
+    assert found["first_divergence"] is None, found["first_divergence"]
+    assert found["first_step_loss_differs"] is None
+    assert "The weights of patch could not be put in the place of the reference's (0)" in found["verdict"]
+
+
 AUTOENCODER = """
 import numpy as np
 import torch

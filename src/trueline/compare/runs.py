@@ -55,7 +55,7 @@ def compare_runs(
     differences += settings_that_differ(*shown, pairs, exact=aligned is not None)
     own, expected = layers_of_run(mine), layers_of_run(reference)
     curves = Curves(None, None, None, [])
-    divergence = None
+    divergence = doubt = None
     if aligned is not None:
         half = coarsest(aligned.reference) if coarsest(aligned.reference) != "float32" else None
         curves = compare_losses(aligned.mine, aligned.reference, aligned.perturbed, half=half)
@@ -70,10 +70,11 @@ def compare_runs(
             if divergence is None:
                 curves = msgspec.structs.replace(curves, parted=None)
         else:
-            curves, limits = Curves(None, None, None, curves.losses), doubt
+            curves = Curves(None, None, None, curves.losses)
     divergence = _hidden(differences, "data", "init") or divergence or _hidden(differences, "forward")
     return Comparison(
-        curves.first, curves.second, curves.parted, divergence, _verdict(curves, divergence), _unmatched(own, expected, pairs),
+        curves.first, curves.second, curves.parted, divergence, doubt or _verdict(curves, divergence),
+        _unmatched(own, expected, pairs),
         pairs_as_rows(pairs), [_row(each) for each in differences], curves.losses, _limits(aligned, limits),
     )  # fmt: skip
 
@@ -271,8 +272,7 @@ def _limits(aligned: Aligned | None, why: str | None) -> str:
     if aligned is None:
         only = "Only what both runs tell of themselves was compared: they start from other weights and have other batches."
         return only if why is None else f"{why} {only}"
-    told = (
+    return (
         "Runs from the same weights and batches, without dropout, were compared tensor by tensor for two steps and by "
         f"their losses for {min(len(aligned.mine.steps), len(aligned.reference.steps))}."
     )
-    return told if why is None else f"{told} {why}"

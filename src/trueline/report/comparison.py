@@ -24,8 +24,10 @@ def print_run_comparison(console: Console, comparison: Comparison) -> None:
     if comparison.first_divergence is not None:
         console.print(divergence_panel(comparison, comparison.first_divergence))
     else:
-        title = Text("No divergence found", style="bold green")
-        console.print(Panel(Text(comparison.verdict), title=title, title_align="left", border_style="green", padding=(0, 1)))
+        compared = comparison.first_step_loss_differs is not None
+        colour = "green" if compared else "yellow"
+        title = Text("No divergence found" if compared else "Not compared to the end", style=f"bold {colour}")
+        console.print(Panel(Text(comparison.verdict), title=title, title_align="left", border_style=colour, padding=(0, 1)))
     console.print(*comparison_lines(comparison), sep="\n")
 
 
