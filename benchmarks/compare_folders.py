@@ -3,7 +3,7 @@
 The pass of numpy reads both files of a pair, subtracts them and takes the largest difference; whatever `trueline compare` does
 more (norms, cosine, signs, NaN, pairing, the report) is the price of looking. Both are processes of their own, start included,
 in turns, with the files in the page cache. Where `.venv-peers` is there (see `make bench-peers`), the compare command of
-msprobe does the same data once.
+msprobe does the same tensors once, as a dump of its own.
 """
 
 from __future__ import annotations
@@ -60,23 +60,25 @@ def generate(folders: tuple[Path, Path], gigabytes: float) -> int:
 
 
 def for_msprobe(folder: Path, target: Path) -> None:
-    """The same tensors as a dump of msprobe would hold them; the files are shared, not copied."""
+    """The same tensors as a dump of msprobe of a PyTorch model holds them."""
+    import torch
+
     data_folder = target / "dump_tensor_data"
     data_folder.mkdir(parents=True)
     data = {}
     for path in sorted(folder.glob("*.npy")):
-        values = np.load(path, mmap_mode="r")
+        values = torch.from_numpy(np.load(path))
         call = f"Module.{path.stem.replace('.', '_')}.Linear.forward.0"
-        name = f"{call}.output.0.npy"
-        os.link(path, data_folder / name)
+        name = f"{call}.output.0.pt"
+        torch.save(values, data_folder / name)
         data[call] = {
             "input_args": [], "input_kwargs": {},
             "output": [{
-                "type": "mindspore.Tensor", "dtype": "Float32", "shape": list(values.shape), "Max": 1.0, "Min": -1.0, "Mean": 0.0,
-                "Norm": 1.0, "requires_grad": False, "data_name": name,
+                "type": "torch.Tensor", "dtype": "torch.float32", "shape": list(values.shape), "Max": 1.0, "Min": -1.0,
+                "Mean": 0.0, "Norm": 1.0, "requires_grad": False, "data_name": name,
             }],
         }  # fmt: skip
-    described = {"task": "tensor", "level": "L0", "framework": "mindspore", "dump_data_dir": str(data_folder), "data": data}
+    described = {"task": "tensor", "level": "L0", "framework": "pytorch", "dump_data_dir": str(data_folder), "data": data}
     (target / "dump.json").write_text(json.dumps(described))
     (target / "stack.json").write_text(json.dumps({"0": [list(data), ["File train.py, line 1"]]}))
     (target / "construct.json").write_text(json.dumps(dict.fromkeys(data)))
@@ -137,8 +139,9 @@ def main() -> None:
     parser.add_argument("--folder", help="where the files are made (and removed); a temporary folder otherwise")
     arguments = parser.parse_args()
     free = shutil.disk_usage(arguments.folder or tempfile.gettempdir()).free / 1e9
-    if free < 2.5 * arguments.gb:
-        raise SystemExit(f"{2.5 * arguments.gb:.1f} GB of disk are needed, and {free:.1f} GB are free. Give --gb or --folder.")
+    needed = (4.5 if PEER.exists() else 2.5) * arguments.gb
+    if free < needed:
+        raise SystemExit(f"{needed:.1f} GB of disk are needed, and {free:.1f} GB are free. Give --gb or --folder.")
     with tempfile.TemporaryDirectory(prefix="trueline-bench-", dir=arguments.folder) as made:
         folder = Path(made)
         pair = folder / "mine", folder / "reference"
