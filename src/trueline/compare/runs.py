@@ -136,10 +136,18 @@ def _hidden(differences: list[Difference], *phases: str) -> Divergence | None:
 
 
 def _doubt(parting: Parting, sides: Sides) -> str | None:
-    """Why what is off says nothing: both sides have layers before it whose weights are not the same."""
+    """Why what is off says nothing: both sides have layers before it whose weights are not the same, or may be laid out
+    otherwise."""
     mine, reference = without_counterpart(parting, sides)
     if not mine or not reference:
-        return None
+        after = parting.after
+        if after is None or not (after.mine.parts or after.reference.parts) or other_operations(parting, sides) is not None:
+            return None
+        return (
+            f"{after.mine.name} and the reference's {after.reference.name} give the same when they hold their parts one after "
+            "the other. What is computed from that is not the same, and no operation explains it: the parts may be laid out "
+            "otherwise, as by heads. What follows cannot be compared."
+        )
     named = [", ".join(layer.name or layer.module.type for layer in layers[:4]) for layers in (mine, reference)]
     return (
         f"The weights of {named[0]} could not be put in the place of the reference's ({named[1]}): what follows them cannot be "
