@@ -448,6 +448,15 @@ class Net(nn.Cell):
         return self.dec(code), self.head(code)
 
 
+data = np.random.default_rng(5).normal(size=(200, 10)).astype(np.float32)
+label = rng.integers(0, 2, 200).astype(np.int32)
+net = Net()
+{training}
+for number in range(12):
+    rows = rng.integers(0, 200, 25)
+    step(ms.Tensor(data[rows]), ms.Tensor(label[rows]))
+"""
+BY_A_CELL = """
 class Objective(nn.Cell):
     def __init__(self, net):
         super().__init__()
@@ -455,17 +464,27 @@ class Objective(nn.Cell):
 
     def construct(self, x, y):
         back, scores = self.net(x)
-        return self.first(back, x) + {weight} * self.second(scores, y)
+        return self.first(back, x) + 0.1 * self.second(scores, y)
 
 
-data = np.random.default_rng(5).normal(size=(200, 10)).astype(np.float32)
-label = rng.integers(0, 2, 200).astype(np.int32)
-net = Net()
 step = nn.TrainOneStepCell(Objective(net), nn.SGD(net.trainable_params(), learning_rate=0.05))
 step.set_train()
-for number in range(12):
-    rows = rng.integers(0, 200, 25)
-    loss = step(ms.Tensor(data[rows]), ms.Tensor(label[rows]))
+"""
+BY_A_FUNCTION = """
+optimizer = nn.SGD(net.trainable_params(), learning_rate=0.05)
+
+
+def objective(x, y):
+    back, scores = net(x)
+    picked = ops.gather_elements(ops.log_softmax(scores, -1), 1, y.expand_dims(1))
+    return ((back - x) ** 2).mean() - 0.3 * picked.mean()
+
+
+gradients = ms.value_and_grad(objective, None, optimizer.parameters)
+
+
+def step(x, y):
+    optimizer(gradients(x, y)[1])
 """
 
 
@@ -473,13 +492,24 @@ for number in range(12):
 def test_port_that_differentiates_a_cell_with_its_loss(tmp_path: Path) -> None:
     """Its arguments are found again by the backward pass, and its inputs are targets too."""
     (tmp_path / "ref.py").write_text(AUTOENCODER)
-    (tmp_path / "mine.py").write_text(AUTOENCODER_PORT.format(weight=0.1))
+    (tmp_path / "mine.py").write_text(AUTOENCODER_PORT.format(training=BY_A_CELL))
     found = compared(tmp_path, "mine.py", "ref.py")
     parted = found["first_divergence"]
     assert (parted["step"], parted["phase"]) == (0, "loss"), parted
     assert "0.1" in parted["cause"]
     assert "0.3" in parted["cause"]
     assert "self.second(scores, y)" in parted["location"]["source"]
+
+
+@pytest.mark.timeout(900)
+def test_port_with_a_loss_of_its_own(tmp_path: Path) -> None:
+    """What the gradient function is given is the batch, targets included."""
+    (tmp_path / "ref.py").write_text(AUTOENCODER)
+    (tmp_path / "mine.py").write_text(AUTOENCODER_PORT.format(training=BY_A_FUNCTION))
+    found = compared(tmp_path, "mine.py", "ref.py")
+    assert found["first_divergence"] is None, found["first_divergence"]
+    assert found["first_step_loss_differs"] is False
+    assert found["bifurcation_step"] is None
 
 
 @pytest.mark.timeout(900)

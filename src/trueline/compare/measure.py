@@ -22,8 +22,11 @@ _EPSILON = 2.0**-23
 _LEAST = {"float16": 2.0**-9, "bfloat16": 2.0**-6, "float32": 24 * _EPSILON, "float64": 24 * _EPSILON}
 
 
-# Optimizers divide by roots of small numbers, and each framework does so in its own order.
+# Gradients are sums of what nearly cancels, optimizers divide by roots of small numbers, and each framework does so in its own
+# order. How many times more they may be off for that: in units in the last place, and of what was measured.
 _TIMES_FOR_UPDATES = 10.0
+_TIMES_FOR_GRADIENTS = 4.0
+_GRADIENTS = {"output_grad", "gradient"}
 
 
 class Distance(msgspec.Struct, frozen=True):
@@ -80,11 +83,14 @@ class Floor:
         self._reference = reference
         self._perturbed = perturbed
         self._least = _LEAST[half or "float32"]
+        self._least_of_gradients = self._least if half else _TIMES_FOR_UPDATES * self._least
 
     def of(self, step: int, role: str, path: str, position: int = 0) -> float:
         """The relative distance that noise alone explains."""
         values = self._reference.get(step, role, path, position)
         moved = None if self._perturbed is None else self._perturbed.get(step, role, path, position)
+        if role in _GRADIENTS:
+            return max(self._least_of_gradients, _TIMES_FOR_GRADIENTS * self._measured(values, moved))
         return max(self._least, self._measured(values, moved))
 
     def of_update(self, step: int, path: str) -> float:

@@ -134,22 +134,23 @@ class Alignment:
         given = None if self._given is None else self._given.read(self._number)
         return given is not None and len(self._used) < len(given)
 
+    def fits(self, fields: list[NDArray[Any]]) -> bool:
+        """Whether these may be the next batch: each of them has a counterpart in the reference's."""
+        given = None if self._given is None else self._given.read(self._number + 1)
+        return given is None or _matched(given, fields) is not None
+
     def _fitted(self, fields: list[NDArray[Any]]) -> list[NDArray[Any]] | None:
         given = None if self._given is None else self._given.read(self._number)
         if given is None:
             return None
-        replaced = []
-        for place, mine in enumerate(fields):
-            order = sorted(set(range(len(given))) - self._used, key=lambda other: (other != place, other))
-            match = next(((other, found) for other in order if (found := fitted(given[other], mine)) is not None), None)
-            if match is None:
-                shapes = [array.shape for array in given]
-                self.unfit = self.unfit or f"a field of shape {mine.shape} fits none of the reference's, of shapes {shapes}"
-                return None
-            self._used.add(match[0])
-            replaced.append(match[1])
+        matches = _matched(given, fields)
+        if matches is None:
+            shapes = [[array.shape for array in arrays] for arrays in (fields, given)]
+            self.unfit = self.unfit or f"fields of shapes {shapes[0]} do not fit the reference's, of shapes {shapes[1]}"
+            return None
+        self._used = {place for place, _ in matches}
         self.fed += 1
-        return replaced
+        return [found for _, found in matches]
 
     def _flush(self) -> None:
         if self._entry and self._number >= 0:
@@ -171,6 +172,20 @@ class Alignment:
             "fed": self.fed,
             "without_targets": self.without_targets,
         }
+
+
+def _matched(given: list[NDArray[Any]], fields: list[NDArray[Any]]) -> list[tuple[int, NDArray[Any]]] | None:
+    """For each field the place and the values of what takes its place: the one at the same place first. None where one has
+    none."""
+    found: list[tuple[int, NDArray[Any]]] = []
+    for place, mine in enumerate(fields):
+        used = {other for other, _ in found}
+        order = sorted(set(range(len(given))) - used, key=lambda other: (other != place, other))
+        match = next(((other, values) for other in order if (values := fitted(given[other], mine)) is not None), None)
+        if match is None:
+            return None
+        found.append(match)
+    return found
 
 
 def fitted(given: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any] | None:

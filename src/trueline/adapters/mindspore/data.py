@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from mindspore import Tensor
+from mindspore import Parameter, Tensor
 from mindspore.dataset.engine.datasets import Dataset
 from mindspore.dataset.engine.iterators import Iterator
 from numpy.typing import NDArray
@@ -167,24 +167,27 @@ class BatchWatch(CurrentBatch):
     @guarded
     def aligned_inputs(self, alignment: Alignment, inputs: list[Tensor]) -> dict[int, Tensor] | None:
         """What takes the place of tensors that no iterator gave, by their identity."""
-        sized = [tensor for tensor in inputs if len(tensor.shape) > 0]
+        sized = [tensor for tensor in inputs if len(tensor.shape) > 0 and not isinstance(tensor, Parameter)]
         step, known = self._replaced
         if step == self.recorder.step and any(tensor is old for tensor in sized for old, _ in known):
             return {id(old): new for old, new in known}
         if not sized or any(tensor is new for tensor in sized for _, new in known) or self._fetched_row(sized) is not None:
             return None
-        replaced = _fetched(alignment, sized)
-        if replaced is None:
+        if not alignment.fits([array_of(tensor) for tensor in sized]):
+            # Something else than a batch is among them: what enters the model may do.
             return None
-        # Kept: a step may hand the same tensors to the forward pass and to the gradient function.
-        self._replaced = (self.recorder.step, list(zip(sized, replaced, strict=True)))
-        return {id(old): new for old, new in self._replaced[1]}
+        replaced = _fetched(alignment, sized)
+        # Kept: a step may hand the same tensors to the forward pass, to the gradient function, and to the loss.
+        self._replaced = (self.recorder.step, list(zip(sized, replaced or sized, strict=True)))
+        return None if replaced is None else {id(old): new for old, new in self._replaced[1]}
 
     @guarded
     def aligned_target(self, alignment: Alignment, target: Any) -> Tensor | None:
         """And of the targets that belong to them."""
         row = self._current
         if row is None or row[LOADER] is not None or not isinstance(target, Tensor) or not target.shape:
+            return None
+        if any(target is new for _, new in self._replaced[1]):
             return None
         values = alignment.target(array_of(target))
         return None if values is None else _like(target, values)

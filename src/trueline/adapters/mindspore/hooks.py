@@ -205,9 +205,10 @@ class ModuleWatch(SharedModuleWatch):
 
     def _aligned_forward(self, original: Any) -> Any:
         def watched(function: Any, *args: Any, **kwargs: Any) -> Any:
-            # The backward pass is found by the arguments of the forward pass, where a cell is differentiated by itself.
+            # The backward pass is found by the arguments of the forward pass, where a cell is differentiated by itself. Functions
+            # are given the targets too.
             alignment = self.recorder.alignment
-            if alignment is not None and isinstance(function, nn.Cell):
+            if alignment is not None and (isinstance(function, nn.Cell) or not self._backward.depth):
                 args, kwargs = self._aligned(alignment, args, kwargs)
             return original(function, *args, **kwargs)
 
