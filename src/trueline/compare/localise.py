@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 
 import msgspec
+import numpy as np
 
 from trueline.compare.kept import Kept
 from trueline.compare.layers import Layer, layers_of_run
@@ -15,6 +16,8 @@ from trueline.knowledge import same_layer
 from trueline.store import Run
 
 _FIRST = 0
+# After the first step the averages are not the gradient alone.
+_TIMES_PLACE_OF_EPS = 3.0
 
 
 class Parting(msgspec.Struct, frozen=True):
@@ -177,10 +180,29 @@ def update(sides: Sides, step: int = _FIRST) -> Parting | None:
             a, b = sides.kept.update(step, mine), sides.expected.update(step, reference)
             if buffer or a is None or b is None:
                 continue
-            found = distance(a, b), sides.floor.of_update(step, reference)
+            found = distance(a, b), max(sides.floor.of_update(step, reference), _by_place_of_eps(sides, step, reference))
             if found[0].relative > found[1] and (worst is None or found[0].relative > worst.apart.relative):
                 worst = Parting(step, "update", pair, False, None, *found, "update")  # noqa: FBT003 - a field of the struct
     return worst
+
+
+def _by_place_of_eps(sides: Sides, step: int, parameter: str) -> float:
+    """How far updates of Adam are apart because MindSpore adds eps before it corrects the averages for their beginning, and
+    PyTorch afterwards: that of the former counts as several times as large in the first steps."""
+    runs = (sides.mine, sides.reference)
+    if {run.framework for run in runs} != {"pytorch", "mindspore"}:
+        return 0.0
+    if not all(optimizer.type.lower().startswith("adam") for run in runs for optimizer in run.optimizers.values()):
+        return 0.0
+    told = {each.name: each.value for each in reversed(sides.reference.hyperparameters)}
+    gradient, betas, eps = sides.expected.get(step, "gradient", parameter), told.get("betas"), told.get("eps")
+    if gradient is None or not isinstance(betas, list | tuple) or len(betas) < 2 or not isinstance(eps, float):
+        return 0.0
+    size = np.abs(gradient.astype(np.float64))
+    after = size / (size + eps + np.finfo(np.float64).tiny)
+    before = size / (size + eps / math.sqrt(1.0 - float(betas[1]) ** (step + 1)) + np.finfo(np.float64).tiny)
+    length = float(np.linalg.norm(after))
+    return _TIMES_PLACE_OF_EPS * float(np.linalg.norm(after - before)) / length if length else 0.0
 
 
 def running_statistics(sides: Sides, step: int = _FIRST) -> Parting | None:

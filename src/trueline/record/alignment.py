@@ -41,6 +41,8 @@ class Alignment:
         if reference is not None:
             self._weights = _initial_weights(reference)
         self._number = -1
+        # Of random numbers, since the last batch was fetched.
+        self._draws = 0
         self._entry: list[NDArray[Any]] = []
         self._used: set[int] = set()
         self.paired: dict[str, str] = {}
@@ -80,12 +82,21 @@ class Alignment:
     def perturbs(self) -> bool:
         return self._perturbed
 
+    def noise(self, kind: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
+        """Numbers of a standard distribution, `normal` or `uniform`, that every run draws here; None before the first batch."""
+        if self._number < 0:
+            return None
+        self._draws += 1
+        generator = np.random.default_rng((self._number, self._draws))
+        return generator.standard_normal(shape) if kind == "normal" else generator.random(shape)
+
     # Batches
 
     def fetched(self, fields: list[NDArray[Any]]) -> list[NDArray[Any]] | None:
         """What takes the place of the arrays of a batch that was fetched to train with; None when they stay."""
         self._flush()
         self._number += 1
+        self._draws = 0
         self._used = set()
         self._entry = fields
         if self._given is not None:

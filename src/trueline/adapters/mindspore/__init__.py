@@ -21,6 +21,7 @@ from trueline.adapters.mindspore.graph_tensors import GraphTensors
 from trueline.adapters.mindspore.hooks import ModuleWatch
 from trueline.adapters.mindspore.ir_files import remove
 from trueline.adapters.mindspore.losses import LossWatch
+from trueline.adapters.mindspore.noise import NoiseWatch
 from trueline.adapters.mindspore.optimizer import OptimizerWatch
 from trueline.adapters.mindspore.precision import ScalerWatch
 from trueline.adapters.mindspore.pynative import force_pynative
@@ -77,8 +78,7 @@ class MindSporeAdapter:
         )  # fmt: skip
         self._watches: list[Watch] = [
             cells, batches, self._optimizers, self._backward, compiled, LoadWatch(recorder, self._registry), SeedWatch(recorder),
-            SaveWatch(recorder),
-            ScheduleWatch(recorder, self._registry, self._optimizers), collectives,
+            SaveWatch(recorder), NoiseWatch(recorder), ScheduleWatch(recorder, self._registry, self._optimizers), collectives,
         ]  # fmt: skip
         self._visible = (cells, losses, clips, scalers, collectives)
         progress.on_first_end.append(lambda: self._announce("eager"))

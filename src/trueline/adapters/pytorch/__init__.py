@@ -13,6 +13,7 @@ from trueline.adapters.pytorch.data import BatchWatch
 from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.hooks import ModuleWatch
 from trueline.adapters.pytorch.losses import LossWatch
+from trueline.adapters.pytorch.noise import NoiseWatch
 from trueline.adapters.pytorch.optimizer import OptimizerWatch
 from trueline.adapters.pytorch.precision import ScalerWatch
 from trueline.adapters.pytorch.registry import Registry
@@ -53,6 +54,7 @@ class PyTorchAdapter:
             ScalerWatch(recorder, self._optimizers, progress),
             self._loads,
             SeedWatch(recorder),
+            NoiseWatch(recorder),
             CollectiveWatch(recorder, self._registry),
             SaveWatch(recorder),
         ]
