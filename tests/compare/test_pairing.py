@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from trueline.compare.layers import Layer
+from trueline.compare.layers import Layer, layers_of
 from trueline.compare.pairing import all_parameters, pair_layers, parameter_pairs
 from trueline.model import Module, Parameter
 
@@ -159,3 +159,17 @@ def test_convolution_of_patches_against_a_matrix() -> None:
     mine = [layer(0, "patches", "linear", {"weight": (16, 12), "bias": (16,)}), layer(1, "head", "linear")]
     reference = [layer(0, "embed", "conv", {"weight": (16, 3, 2, 2), "bias": (16,)}), layer(1, "fc", "linear")]
     assert all_parameters(mine, reference)["model.patches.weight"] == "model.embed.weight"
+
+
+def test_a_layer_that_ends_with_its_own_activation_comes_before_it() -> None:
+    """Its call ends after that of the activation."""
+    dense, act, head = (
+        Module(number, 0, path, path, kind.title(), kind, None, None, None, {})
+        for number, path, kind in ((1, "fc", "linear"), (2, "fc.activation", "activation"), (3, "head", "linear"))
+    )
+    weights = [
+        Parameter(number, 0, number, f"{path}.weight", "weight", (4, 4), "float32", True, False, None, None, None)
+        for number, path in ((1, "fc"), (3, "head"))
+    ]
+    found = layers_of([dense, act, head], weights, {2: 0, 1: 1, 3: 2}, {0: "model"})
+    assert [each.module.path for each in found] == ["fc", "fc.activation", "head"]

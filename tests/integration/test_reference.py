@@ -512,6 +512,45 @@ def test_port_with_a_loss_of_its_own(tmp_path: Path) -> None:
     assert found["bifurcation_step"] is None
 
 
+TIED = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+words = torch.randint(0, 11, (160, 5))
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(words, words.roll(1, 1)), batch_size=20, shuffle=True)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(11, 8)
+        self.body = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 11, bias=False)
+        {tie}
+
+    def forward(self, x):
+        return self.head(torch.tanh(self.body(self.embed(x))))
+
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for a, b in loader:
+    loss = nn.functional.cross_entropy(net(a).flatten(0, 1), b.flatten())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_weights_that_are_not_tied(tmp_path: Path) -> None:
+    (tmp_path / "ref.py").write_text(TIED.format(tie="self.head.weight = self.embed.weight"))
+    (tmp_path / "mine.py").write_text(TIED.format(tie=""))
+    parted = compared(tmp_path, "mine.py", "ref.py")["first_divergence"]
+    assert (parted["phase"], parted["module"], parted["item"]) == ("init", "head", "cg.01")
+    assert parted["cause"] == "head.weight is a parameter of its own; in the reference head.weight is tied to embed.weight."
+
+
 VARIATIONAL = """
 import torch
 from torch import nn

@@ -109,7 +109,15 @@ def layers_of(modules: list[Module], parameters: list[Parameter], order: dict[in
         if module.id not in order and around is not None and around.id in order and around.id in owned:
             # Its weights are used by the module around it, after that one's own: `out_proj` of an attention.
             place = order[around.id] + 0.5
+        below = [order[each.id] for each in modules if each.id in order and _is_below(each, module)] if not is_leaf else []
+        if below and module.id in order and module.kind != "other":
+            # A layer that ends with an activation of its own uses its weights first.
+            place = min(below) - 0.5
         layers.append(
             Layer(module, roots.get(module.root, ""), owned.get(module.id, {}), place, is_leaf, is_called=module.id in order)
         )
     return sorted(layers, key=lambda layer: layer.place)
+
+
+def _is_below(module: Module, around: Module) -> bool:
+    return module.root == around.root and (not around.path or module.path.startswith(f"{around.path}.")) and module is not around

@@ -24,6 +24,7 @@ from trueline.compare.settings import (
     optimizer_differences,
     precision_difference,
     schedule_difference,
+    tie_differences,
 )
 from trueline.model import Comparison, Divergence
 from trueline.store import Run
@@ -113,6 +114,7 @@ def settings_that_differ(mine: Run, reference: Run, pairs: list[Pair], *, exact:
     if schedule is not None and schedule.step == 0:
         schedule = None
     return [
+        *tie_differences(mine, reference, parameter_pairs(pairs)),
         *layer_differences(pairs, mine.framework),
         *loss_differences(mine, reference),
         *clip_differences(mine, reference),
