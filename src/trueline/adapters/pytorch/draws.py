@@ -10,11 +10,14 @@ import weakref
 from collections import deque
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.tensors import array_of, is_plain, replace
+from trueline.record import Recorder
 from trueline.record.alignment import Alignment
 from trueline.record.patches import Patches
 
@@ -28,10 +31,13 @@ Key = tuple[Any, ...]
 class DrawWatch(Watch):
     """Remembers rows taken out of tensors, and tensors made of arrays."""
 
-    def install(self, patches: Patches) -> None:
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
         self._drawn: deque[tuple[weakref.ref[Tensor], Key]] = deque(maxlen=_REMEMBERED)
         self._batch: tuple[Alignment, set[Key], int] | None = None
         self._filled: list[weakref.ref[Tensor]] = []
+
+    def install(self, patches: Patches) -> None:
         if self.recorder.alignment is None:
             return
         patches.replace(Tensor, "__getitem__", self._watched(Tensor.__getitem__))
@@ -60,13 +66,12 @@ class DrawWatch(Watch):
     @guarded
     def _was_drawn(self, tensor: Tensor, index: Any, rows: Tensor) -> None:
         first = index[0] if isinstance(index, tuple) and index else index
-        if rows.shape[0] >= tensor.shape[0] or first is None or isinstance(first, int | type(...)):
+        if rows.shape[0] >= tensor.shape[0] or not isinstance(first, slice | Tensor | list | np.ndarray):
             return
         if isinstance(first, Tensor):
             # Numbers of rows are no data, whatever they look like.
             self._drawn = deque(((held, key) for held, key in self._drawn if held() is not first), maxlen=_REMEMBERED)
-        key = ("slice", first.start, first.stop, first.step) if isinstance(first, slice) else ("rows", id(first))
-        self._note(rows, key)
+        self._note(rows, _key(first))
 
     @guarded
     def _note(self, tensor: Tensor, key: Key) -> None:
@@ -102,3 +107,10 @@ class DrawWatch(Watch):
         if values is not None:
             replace(tensor, values)
         self._filled.append(weakref.ref(tensor))
+
+
+def _key(index: slice | Tensor | list[Any] | NDArray[Any]) -> Key:
+    """Which rows were drawn: the same for indices that are made anew for every tensor."""
+    if isinstance(index, slice):
+        return ("slice", index.start, index.stop, index.step)
+    return ("rows", (array_of(index) if isinstance(index, Tensor) else np.asarray(index)).tobytes())
