@@ -55,6 +55,11 @@ class Layer(msgspec.Struct, frozen=True, dict=True):
         return [part.module for part in self.parts] or [self.module]
 
     @cached_property
+    def named(self) -> dict[str, Parameter]:
+        """Its parameters by their names in the whole run, `root.path`."""
+        return {f"{self.root}.{parameter.path}": parameter for parameter in self.parameters.values()}
+
+    @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {role: parameter.shape for role, parameter in self.parameters.items()}
 
@@ -109,10 +114,10 @@ def layers_of(modules: list[Module], parameters: list[Parameter], order: dict[in
         if module.id not in order and around is not None and around.id in order and around.id in owned:
             # Its weights are used by the module around it, after that one's own: `out_proj` of an attention.
             place = order[around.id] + 0.5
-        below = [order[each.id] for each in modules if each.id in order and _is_below(each, module)] if not is_leaf else []
-        if below and module.id in order and module.kind != "other":
+        if not is_leaf and module.id in order and module.kind != "other":
             # A layer that ends with an activation of its own uses its weights first.
-            place = min(below) - 0.5
+            below = [order[each.id] for each in modules if each.id in order and _is_below(each, module)]
+            place = min(below, default=place + 0.5) - 0.5
         layers.append(
             Layer(module, roots.get(module.root, ""), owned.get(module.id, {}), place, is_leaf, is_called=module.id in order)
         )

@@ -11,7 +11,7 @@ import numpy as np
 from trueline.compare.kept import Kept
 from trueline.compare.layers import Layer, layers_of_run
 from trueline.compare.measure import Distance, Floor, distance
-from trueline.compare.pairing import Pair, loose_pairs, shared_parameters
+from trueline.compare.pairing import Pair, loose_pairs, shared_parameters, without_ones
 from trueline.knowledge import same_layer
 from trueline.store import Run
 
@@ -93,15 +93,20 @@ def forward(sides: Sides, step: int = _FIRST) -> Parting | None:
         if not found[0].other_shape:
             return other_shape or parting
         other_shape = other_shape or parting
-    behind = _behind_the_layers(sides, step, right)
-    return other_shape if other_shape is not None and not _ends_right(sides, step) else behind
+    whole = _of_the_models(sides, step)
+    is_right = whole is not None and whole[0].relative <= whole[1]
+    if other_shape is not None and not is_right:
+        return other_shape
+    # Models that hold their loss give another shape, and so do those that give more than one tensor.
+    if whole is None or is_right or whole[0].other_shape:
+        return None
+    return Parting(step, "forward", None, True, right, *whole, "output")  # noqa: FBT003 - a field of the struct
 
 
-def _ends_right(sides: Sides, step: int) -> bool:
-    """Whether what the whole models give is the same."""
+def _of_the_models(sides: Sides, step: int) -> tuple[Distance, float] | None:
+    """How far off is what the whole models give, and how far it may be."""
     mine, reference = _trained_root(sides.mine), _trained_root(sides.reference)
-    found = None if mine is None or reference is None else sides.apart(step, "output", mine, reference)
-    return found is not None and found[0].relative <= found[1]
+    return None if mine is None or reference is None else sides.apart(step, "output", mine, reference)
 
 
 def without_counterpart(parting: Parting, sides: Sides) -> tuple[list[Layer], list[Layer]]:
@@ -117,39 +122,17 @@ def without_counterpart(parting: Parting, sides: Sides) -> tuple[list[Layer], li
 
 def _unaligned(sides: Sides, side: int, after: Layer | None, until: Layer | None) -> list[Layer]:
     paired = {module.id for pair in sides.pairs for module in (pair.mine, pair.reference)[side].modules}
-    shapes = [
-        {f"{layer.root}.{each.path}": each.shape for layer in layers for each in layer.parameters.values()}
-        for layers in sides.layers
-    ]
+    shapes = [{name: each.shape for layer in layers for name, each in layer.named.items()} for layers in sides.layers]
     sure = {
-        name
-        for pair in sides.loose.items()
-        if _without_ones(shapes[0][pair[0]]) == _without_ones(shapes[1][pair[1]])
-        for name in [pair[side]]
+        names[side] for names in sides.loose.items() if without_ones(shapes[0][names[0]]) == without_ones(shapes[1][names[1]])
     }
     found = []
     for layer in sides.layers[side]:
-        known = {f"{layer.root}.{each.path}" for each in layer.parameters.values()} <= sure
+        known = layer.named.keys() <= sure
         between = (after is None or layer.place > after.place) and (until is None or layer.place < until.place)
         if layer.parameters and layer.module.id not in paired and not known and (between or not layer.is_called):
             found.append(layer)
     return found
-
-
-def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(length for length in shape if length != 1)
-
-
-def _behind_the_layers(sides: Sides, step: int, right: Pair | None) -> Parting | None:
-    """What the whole model gives, where all of its layers are right."""
-    mine, reference = _trained_root(sides.mine), _trained_root(sides.reference)
-    if mine is None or reference is None:
-        return None
-    found = sides.apart(step, "output", mine, reference)
-    # Models that hold their loss give another shape, and so do those that give more than one tensor.
-    if found is None or found[0].relative <= found[1] or found[0].other_shape:
-        return None
-    return Parting(step, "forward", None, True, right, *found, "output")  # noqa: FBT003 - a field of the struct
 
 
 def _trained_root(run: Run) -> str | None:

@@ -79,11 +79,7 @@ def other_operations(parting: Parting, sides: Sides) -> OtherOperations | None:
 
 def _of_names(layers: list[Layer], names: set[str]) -> list[Layer]:
     """The layers all of whose parameters are among these."""
-    return [
-        layer
-        for layer in layers
-        if layer.parameters and {f"{layer.root}.{each.path}" for each in layer.parameters.values()} <= names
-    ]
+    return [layer for layer in layers if layer.parameters and layer.named.keys() <= names]
 
 
 def _outside(ops: list[Op], layers: list[Layer]) -> list[Op]:

@@ -58,8 +58,8 @@ def pair_layers(mine: list[Layer], reference: list[Layer], fixed: dict[str, str]
 
 
 def _known(mine: list[Layer], reference: list[Layer], fixed: dict[str, str]) -> list[Pair]:
-    own = {f"{layer.root}.{parameter.path}": layer for layer in mine for parameter in layer.parameters.values()}
-    other = {f"{layer.root}.{parameter.path}": layer for layer in reference for parameter in layer.parameters.values()}
+    own = {name: layer for layer in mine for name in layer.named}
+    other = {name: layer for layer in reference for name in layer.named}
     found: dict[int, Pair] = {}
     for name, counterpart in fixed.items():
         if name in own and counterpart in other:
@@ -112,8 +112,12 @@ def loose_pairs(mine: list[Layer], reference: list[Layer], pairs: list[Pair]) ->
     """Parameters of layers without counterpart that fit one of the other side by their shape alone (a table of positions may be a
     parameter of the model or an embedding), else by their rows: what a convolution of patches has is a matrix elsewhere."""
     left, right = _without(mine, reference, pairs)
-    found = _fitting(left, right, lambda shape: tuple(length for length in shape if length != 1), known={})
+    found = _fitting(left, right, without_ones, known={})
     return found | _fitting(left, right, lambda shape: (shape[0], _size(shape)) if shape else (), known=found)
+
+
+def without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(length for length in shape if length != 1)
 
 
 def _fitting(
@@ -133,8 +137,7 @@ def _by_key(
 ) -> dict[tuple[int, ...], list[str]]:
     found: dict[tuple[int, ...], list[str]] = {}
     for layer in layers:
-        for parameter in layer.parameters.values():
-            name = f"{layer.root}.{parameter.path}"
+        for name, parameter in layer.named.items():
             if name not in left_out:
                 found.setdefault(key(parameter.shape), []).append(name)
     return found

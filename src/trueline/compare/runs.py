@@ -248,7 +248,7 @@ def _unmatched(own: list[Layer], expected: list[Layer], pairs: list[Pair]) -> li
             }
             for layer in layers
             if layer.module.path not in taken
-            and not (layer.parameters and {f"{layer.root}.{each.path}" for each in layer.parameters.values()} <= known)
+            and not (layer.parameters and layer.named.keys() <= known)
         ]  # fmt: skip
     shapes = [
         _shapes(layers, {str(row["module"]) for row in found if row["side"] == side}) for side, layers in _both(own, expected)
@@ -262,12 +262,7 @@ def _both(own: list[Layer], expected: list[Layer]) -> list[tuple[str, list[Layer
 
 
 def _shapes(layers: list[Layer], names: set[str]) -> dict[str, tuple[int, ...]]:
-    return {
-        f"{layer.root}.{parameter.path}": parameter.shape
-        for layer in layers
-        if layer.module.name in names
-        for parameter in layer.parameters.values()
-    }
+    return {name: parameter.shape for layer in layers if layer.module.name in names for name, parameter in layer.named.items()}
 
 
 def _row(difference: Difference) -> dict[str, Any]:
