@@ -551,6 +551,16 @@ def test_weights_that_are_not_tied(tmp_path: Path) -> None:
     assert parted["cause"] == "head.weight is a parameter of its own; in the reference head.weight is tied to embed.weight."
 
 
+def test_an_operation_behind_the_last_layer(tmp_path: Path) -> None:
+    """The reference gives what its last layer gave: that is kept once."""
+    (tmp_path / "ref.py").write_text(TIED.format(tie=""))
+    changed = TIED.format(tie="").replace("return self.head(", "return 2.0 * self.head(")
+    (tmp_path / "mine.py").write_text(changed)
+    parted = compared(tmp_path, "mine.py", "ref.py")["first_divergence"]
+    assert (parted["step"], parted["phase"], parted["module"]) == (0, "forward", "net")
+    assert "2.0 * self.head(" in parted["location"]["source"]
+
+
 VARIATIONAL = """
 import torch
 from torch import nn

@@ -105,8 +105,17 @@ def forward(sides: Sides, step: int = _FIRST) -> Parting | None:
 
 def _of_the_models(sides: Sides, step: int) -> tuple[Distance, float] | None:
     """How far off is what the whole models give, and how far it may be."""
-    mine, reference = _trained_root(sides.mine), _trained_root(sides.reference)
+    mine = _that_ends(sides.mine, sides.kept, sides.layers[0], step)
+    reference = _that_ends(sides.reference, sides.expected, sides.layers[1], step)
     return None if mine is None or reference is None else sides.apart(step, "output", mine, reference)
+
+
+def _that_ends(run: Run, kept: Kept, layers: list[Layer], step: int) -> str | None:
+    """The model; where it gives what its last layer gave, and nothing was kept twice, that layer."""
+    root = _trained_root(run)
+    if root is None or kept.positions(step, "output", root):
+        return root
+    return next((layer.path for layer in reversed(layers) if kept.positions(step, "output", layer.path)), None)
 
 
 def without_counterpart(parting: Parting, sides: Sides) -> tuple[list[Layer], list[Layer]]:
