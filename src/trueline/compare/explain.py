@@ -32,7 +32,7 @@ def explained(parting: Parting, differences: list[Difference], sides: Sides) -> 
         return _by_operations(other_ops, parting, own, evidence)
     if not parting.between and own:
         cause = _with_defaults(min(own, key=lambda each: each.setting == "padding"), parting.pair, sides)
-        return _by(cause, parting, evidence + [each.sentence for each in own if each is not cause])
+        return _by(cause, parting, evidence + [each.sentence for each in own if each.setting != cause.setting])
     if other_ops is not None:
         return _by_operations(other_ops, parting, own, evidence)
     if own:

@@ -10,7 +10,7 @@ import numpy as np
 
 from trueline.compare.kept import Kept
 from trueline.compare.layers import Layer, layers_of_run
-from trueline.compare.measure import Distance, Floor, distance
+from trueline.compare.measure import Distance, Floor, OwnErrors, distance
 from trueline.compare.pairing import Pair, loose_pairs, shared_parameters, without_ones
 from trueline.knowledge import same_layer
 from trueline.store import Run
@@ -48,6 +48,7 @@ class Sides:
         self.kept = Kept(mine)
         self.expected = Kept(reference)
         self.floor = Floor(self.expected, None if perturbed is None else Kept(perturbed), half=half)
+        self._own_errors = OwnErrors(mine, reference)
 
     def apart(self, step: int, role: str, mine: str, reference: str, position: int = 0) -> tuple[Distance, float] | None:
         """How far a tensor is off, and how far it may be; None where one side has none."""
@@ -66,6 +67,23 @@ class Sides:
                 return found
         return None
 
+    def injected(self, pair: Pair) -> tuple[Distance, float] | None:
+        """How far off is what a pair of layers gives at the first step, and how far it may be by what went in and by their own
+        rounding: where it is more, the layers themselves do not do the same. None where that was not measured."""
+        if not pair.computes_the_same or pair.mine.parts or pair.reference.parts:
+            return None
+        given = [
+            found
+            for position in self.expected.positions(_FIRST, "input", pair.reference.path)
+            if (found := self.apart(_FIRST, "input", pair.mine.path, pair.reference.path, position)) is not None
+        ]
+        found = self.apart(_FIRST, "output", pair.mine.path, pair.reference.path)
+        if found is None or not given or not all(math.isfinite(each.relative) for each in (found[0], *(one[0] for one in given))):
+            return None
+        came_in = max(each.relative for each, _ in given)
+        allowed = self._own_errors.allowed(pair.mine.path, pair.reference.path, 0, came_in)
+        return None if allowed is None else (found[0], allowed)
+
 
 def _cut_otherwise(pair: Pair) -> bool:
     """Whether two layers with the same parameters may give other parts of the same: modules of the authors' own, a cell of one
@@ -73,7 +91,27 @@ def _cut_otherwise(pair: Pair) -> bool:
     return pair.mine.module.kind == "other" or not same_layer(pair.mine.module.type, pair.reference.module.type)
 
 
-def forward(sides: Sides, step: int = _FIRST) -> Parting | None:
+def forward(sides: Sides, told_otherwise: set[str]) -> Parting | None:
+    """The layer that first injects an error. `told_otherwise`: paths of my layers whose settings differ: of these a smaller error
+    is enough than of layers that should do the same."""
+    parting = _first_off(sides, _FIRST)
+    seen = None if parting is None or parting.pair is None or parting.between else sides.injected(parting.pair)
+    # What is off may be no more than what came in, carried further: then a layer before it has injected that.
+    is_carried = seen is not None and seen[0].relative <= seen[1]
+    right: Pair | None = None
+    for pair in sides.pairs:
+        if parting is not None and pair is parting.pair:
+            break
+        found = sides.injected(pair)
+        if found is None:
+            continue
+        if found[0].relative > found[1] and (is_carried or pair.mine.path in told_otherwise):
+            return Parting(_FIRST, "forward", pair, False, right, *found, "output")  # noqa: FBT003 - a field of the struct
+        right = pair
+    return parting
+
+
+def _first_off(sides: Sides, step: int) -> Parting | None:
     """The first layer, in the order of calls, whose output is off. Another shape alone may be made up for by what follows, as
     when one side pads inside of a layer and cuts the rest off."""
     right: Pair | None = None

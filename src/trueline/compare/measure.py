@@ -2,7 +2,7 @@
 
 The floor of a tensor is how far the same tensor of the reference moves when all weights and inputs move by one unit in the last
 place. What a computation does to noise (a difference of nearly equal numbers, a division by a small one) is thus part of
-it.
+it. What single layers add to it is known from their replay in float64.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 
 from trueline.compare.kept import Array, Kept
+from trueline.record.alignment import OwnError
+from trueline.store import Run
 
 # How many times its floor a tensor may be off: kernels of two frameworks round differently in every operation.
 _TIMES_FLOOR = 12.0
@@ -27,6 +29,9 @@ _LEAST = {"float16": 2.0**-9, "bfloat16": 2.0**-6, "float32": 24 * _EPSILON, "fl
 _TIMES_FOR_UPDATES = 10.0
 _TIMES_FOR_GRADIENTS = 4.0
 _GRADIENTS = {"output_grad", "gradient"}
+# Two roundings add up at most. An error that came in may lie where a layer carries it further than noise that lies anywhere.
+_TIMES_ROUNDING = 1.5
+_TIMES_INHERITED = 8.0
 
 
 class Distance(msgspec.Struct, frozen=True):
@@ -110,3 +115,23 @@ class Floor:
             return 0.0
         apart = distance(moved, values).relative
         return _TIMES_FLOOR * apart if math.isfinite(apart) else 0.0
+
+
+class OwnErrors:
+    """What the layers of two aligned runs add to an error by themselves, as their replays in float64 tell."""
+
+    def __init__(self, mine: Run, reference: Run) -> None:
+        self._mine, self._reference = (_own_errors(run) for run in (mine, reference))
+
+    def allowed(self, mine: str, reference: str, position: int, given: float) -> float | None:
+        """How far two layers that compute the same may be apart in what they give, when they are `given` what is so far apart;
+        None where one of them was not replayed."""
+        a, b = (errors.get(path, {}).get(position) for errors, path in ((self._mine, mine), (self._reference, reference)))
+        if a is None or b is None:
+            return None
+        return _EPSILON + _TIMES_ROUNDING * (a.rounding + b.rounding) + _TIMES_INHERITED * b.amplification * given
+
+
+def _own_errors(run: Run) -> dict[str, dict[int, OwnError]]:
+    told = msgspec.json.decode(run.meta.get("alignment", "{}")).get("own_errors", {})
+    return msgspec.convert(told, dict[str, dict[int, OwnError]], strict=False)

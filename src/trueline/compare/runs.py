@@ -61,7 +61,7 @@ def compare_runs(
         half = coarsest(aligned.reference) if coarsest(aligned.reference) != "float32" else None
         curves = compare_losses(aligned.mine, aligned.reference, aligned.perturbed, half=half)
         sides = Sides(aligned.mine, aligned.reference, aligned.perturbed, pairs, half=half)
-        parting = forward(sides)
+        parting = forward(sides, _told_otherwise(pairs, differences))
         if parting is not None and parting.pair is None and curves.first is False:
             # The last operation may be the model's on one side and the loss's on the other: a sigmoid.
             parting = None
@@ -122,6 +122,12 @@ def settings_that_differ(mine: Run, reference: Run, pairs: list[Pair], *, exact:
         *([schedule] if schedule is not None else []),
         *([precision] if precision is not None else []),
     ]
+
+
+def _told_otherwise(pairs: list[Pair], differences: list[Difference]) -> set[str]:
+    """The paths of my layers that have other settings than their counterparts, ones that show in what they give."""
+    names = {each.module for each in differences if each.subject == "layer" and not each.hidden}
+    return {pair.mine.path for pair in pairs if pair.mine.module.name in names}
 
 
 def _hidden(differences: list[Difference], *phases: str) -> Divergence | None:

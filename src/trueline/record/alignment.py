@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +20,15 @@ ALIGNED_STEPS = frozenset({0, 1, 2})
 INITIAL = "initial"
 
 Pairing = Callable[[str, list[Module], list[Parameter]], dict[str, str]]
+
+
+class OwnError(msgspec.Struct, frozen=True):
+    """What a layer adds to what it is given, and what it makes of it. `rounding`: how far what it gives is from the same in float64, by
+    its length. `amplification`: by how much more
+    it moves than what went in, where that moves by rounding."""
+
+    rounding: float
+    amplification: float
 
 
 class Alignment:
@@ -46,6 +56,7 @@ class Alignment:
         self._entry: list[NDArray[Any]] = []
         self._used: set[int] = set()
         self.paired: dict[str, str] = {}
+        self._own_errors: dict[str, dict[int, OwnError]] = {}
         self.unpaired: list[str] = []
         self.unfit: str | None = None
         self.fed = 0
@@ -81,6 +92,10 @@ class Alignment:
     @property
     def perturbs(self) -> bool:
         return self._perturbed
+
+    def note_own_error(self, path: str, position: int, own: OwnError) -> None:
+        """Keep what a layer (`root.path`) does to what it is given, for the output at this position."""
+        self._own_errors.setdefault(path, {})[position] = own
 
     def noise(self, kind: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
         """Numbers of a standard distribution, `normal` or `uniform`, that every run draws here; None before the first batch."""
@@ -182,6 +197,7 @@ class Alignment:
             "unfit": self.unfit,
             "fed": self.fed,
             "without_targets": self.without_targets,
+            "own_errors": self._own_errors,
         }
 
 

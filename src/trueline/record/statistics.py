@@ -50,6 +50,13 @@ def statistics(values: NDArray[Any]) -> Statistics:
     return low, high, mean * scale, std * scale, math.sqrt(square) * scale, absolute * scale, zeros, nan, inf
 
 
+def relative_distance(values: NDArray[Any], reference: NDArray[Any]) -> float:
+    """How far two arrays of one shape are apart, by the length of the second."""
+    apart = float(np.linalg.norm((values.astype(np.float64) - reference).ravel()))
+    length = float(np.linalg.norm(reference.astype(np.float64).ravel()))
+    return apart / length if length else 0.0 if apart == 0 else math.inf
+
+
 def row_spread(values: NDArray[Any]) -> float | None:
     """The largest difference between rows (first axis) within any column: 0 when all rows are equal."""
     if values.ndim < 2 or values.shape[0] < 2 or values.size == 0:

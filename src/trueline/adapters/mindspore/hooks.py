@@ -17,8 +17,9 @@ from trueline.adapters.mindspore.clipping import ClipWatch
 from trueline.adapters.mindspore.collectives import CollectiveWatch
 from trueline.adapters.mindspore.compiled import CompiledWatch
 from trueline.adapters.mindspore.data import BatchWatch
+from trueline.adapters.mindspore.exact import ExactReplay
 from trueline.adapters.mindspore.graph import OpTrace
-from trueline.adapters.mindspore.kinds import drops_units, is_wrapper, parts_of, tensors_of, uses_batch_statistics
+from trueline.adapters.mindspore.kinds import drops_units, is_wrapper, kind_of, parts_of, tensors_of, uses_batch_statistics
 from trueline.adapters.mindspore.losses import LossWatch
 from trueline.adapters.mindspore.optimizer import OPTIMIZERS, OptimizerWatch
 from trueline.adapters.mindspore.precision import ScalerWatch
@@ -59,6 +60,7 @@ class ModuleWatch(SharedModuleWatch):
         collectives: CollectiveWatch,
     ) -> None:
         super().__init__(recorder, registry)
+        self._exact = ExactReplay(recorder)
         self._registry = registry
         self._batches = batches
         self._scores = scores
@@ -296,10 +298,14 @@ class ModuleWatch(SharedModuleWatch):
             self._keep_inputs(number, (args, kwargs))
         if number is None:
             return self._call(cell, *args, **kwargs)
+        exact = self._exact.before(cell, kind_of(cell), args, kwargs) if self.recorder.alignment is not None else None
+        call = self._calls.get(number, 0)
         try:
             output = self._call(cell, *args, **kwargs)
         finally:
             self._trace.leave_module()
+        if exact is not None:
+            self._exact.after(self._registry.path_of("output", number), call, exact, output)
         self._leave_inner(number, output)
         return output
 

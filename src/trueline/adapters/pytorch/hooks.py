@@ -16,8 +16,9 @@ from torch.utils.hooks import unserializable_hook
 
 from trueline.adapters.base import guarded
 from trueline.adapters.pytorch.data import BatchWatch
+from trueline.adapters.pytorch.exact import ExactReplay
 from trueline.adapters.pytorch.graph import OpTrace
-from trueline.adapters.pytorch.kinds import drops_units, uses_batch_statistics
+from trueline.adapters.pytorch.kinds import drops_units, kind_of, uses_batch_statistics
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.scores import ScoreWatch
 from trueline.adapters.pytorch.tensors import is_plain, tensors_in, under_transform
@@ -45,6 +46,7 @@ class ModuleWatch(SharedModuleWatch):
         progress: StepProgress,
     ) -> None:
         super().__init__(recorder, registry)
+        self._exact = ExactReplay(recorder)
         self._scores = scores
         self._registry = registry
         self._batches = batches
@@ -225,10 +227,14 @@ class ModuleWatch(SharedModuleWatch):
             self._keep_inputs(number, (args, kwargs))
         if number is None:
             return self._call(module, *args, **kwargs)
+        exact = self._exact.before(module, kind_of(module), args, kwargs) if self.recorder.alignment is not None else None
+        call = self._calls.get(number, 0)
         try:
             output = self._call(module, *args, **kwargs)
         finally:
             self._trace.leave_module()
+        if exact is not None:
+            self._exact.after(self._registry.path_of("output", number), call, exact, output)
         self._leave_inner(number, output)
         return output
 

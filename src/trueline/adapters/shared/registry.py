@@ -171,7 +171,7 @@ class Registry(Watch, ABC):
             if number in content or alignment.perturbs:
                 values = content[number] if number in content else self.tensors.array_of(tensor)
                 self.tensors.fill(tensor, values if self._parameter_rows[number][7] else alignment.nudged(values))
-            self.recorder.keep_tensor(f"{INITIAL}/{self._path_of('parameter', number)}/0", self.tensors.stored(tensor))
+            self.recorder.keep_tensor(f"{INITIAL}/{self.path_of('parameter', number)}/0", self.tensors.stored(tensor))
         for _, module in self.kinds.modules_of(self._roots[root_id][0]()):
             self.kinds.drop_nothing(module)
 
@@ -179,7 +179,7 @@ class Registry(Watch, ABC):
         """Keep what went into a module, at a step whose tensors are wanted whole."""
         for place, tensor in enumerate(tensors):
             if self.tensors.is_plain(tensor):
-                name = f"input/{self._path_of('input', number)}/{call * 4 + place}"
+                name = f"input/{self.path_of('input', number)}/{call * 4 + place}"
                 self.recorder.keep_tensor(name, self.tensors.stored(tensor))
 
     @abstractmethod
@@ -255,9 +255,10 @@ class Registry(Watch, ABC):
     def keep_whole(self, row: tuple[Any, ...], tensor: StoredTensor) -> None:
         """Keep a tensor beside its row."""
         _, role, subject, position = row[:4]
-        self.recorder.keep_tensor(f"{role}/{self._path_of(role, subject)}/{position}", tensor)
+        self.recorder.keep_tensor(f"{role}/{self.path_of(role, subject)}/{position}", tensor)
 
-    def _path_of(self, role: str, subject: int) -> str:
+    def path_of(self, role: str, subject: int) -> str:
+        """The name under which something is kept: `root.path`."""
         if role == "batch":
             return str(subject)
         if role in {"parameter", "gradient"}:
