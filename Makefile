@@ -64,8 +64,8 @@ bench-check: setup
 bench-data: setup
 	$(BIN)/python benchmarks/data_streaming.py $(DATA)
 
-# Speed and peak memory of `trueline compare` beside one pass of numpy; options with COMPARE='--gb 1'.
-bench-compare: setup
+# Speed and peak memory of `trueline compare` beside one pass of numpy and msprobe's compare; options with COMPARE='--gb 1'.
+bench-compare: setup $(PEERS_DONE)
 	$(BIN)/python benchmarks/compare_folders.py $(COMPARE)
 
 $(PEERS_DONE): Makefile

@@ -2,8 +2,8 @@
 
 The pass of numpy reads both files of a pair, subtracts them and takes the largest difference; whatever `trueline compare` does
 more (norms, cosine, signs, NaN, pairing, the report) is the price of looking. Both are processes of their own, start included,
-in turns, with the files in the page cache. Where `.venv-peers` is there (see `make bench-peers`), the compare command of
-msprobe does the same tensors once, as a dump of its own.
+in turns, with the files in the page cache. The compare command of msprobe, in an environment of its own (`.venv-peers`,
+which `make bench-compare` builds), does the same tensors once, as a dump of its own.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def warm(folders: tuple[Path, Path]) -> None:
 
 def beside_msprobe(folder: Path, pair: tuple[Path, Path], size: float) -> None:
     if not PEER.exists():
-        print("msprobe: no .venv-peers here (make bench-peers builds it), left out")
+        print("msprobe: no .venv-peers here (make bench-compare builds it), left out")
         return
     for source, name in zip(pair, ("mine", "reference"), strict=True):
         for_msprobe(source, folder / "msprobe" / name)

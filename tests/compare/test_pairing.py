@@ -48,6 +48,38 @@ def test_layer_that_the_other_side_lacks_has_no_pair() -> None:
     assert named(pair_layers(mine, reference)) == {"a": "x", "b": "z"}
 
 
+def test_equal_names_decide_where_all_names_are_equal() -> None:
+    shapes = {"weight": (8, 8)}
+    mine = [layer(0, "second", "linear", shapes), layer(1, "act", "activation"), layer(2, "first", "linear", shapes)]
+    reference = [layer(0, "first", "linear", shapes), layer(1, "relu", "activation"), layer(2, "second", "linear", shapes)]
+    assert named(pair_layers(mine, reference)) == {"first": "first", "second": "second", "act": "relu"}
+
+
+def recurrent(place: int, path: str, *units: str) -> Layer:
+    inner = {"weight_ih": (12, 4), "weight_hh": (12, 4)}
+    shapes = {f"{role}{unit}": shape for unit in units or ("",) for role, shape in inner.items()}
+    return layer(place, path, "recurrent", shapes)
+
+
+def test_stacked_cells_against_one_recurrent_layer() -> None:
+    mine = [recurrent(0, "cells.0"), recurrent(1, "cells.1"), layer(2, "out", "linear")]
+    reference = [recurrent(0, "gru", "", "_l1"), layer(1, "fc", "linear")]
+    found = all_parameters(mine, reference)
+    assert found["model.cells.0.weight_ih"] == "model.gru.weight_ih"
+    assert found["model.cells.1.weight_hh"] == "model.gru.weight_hh_l1"
+    assert len(found) == 6
+    assert len(all_parameters(reference, mine)) == 6
+
+
+def test_layers_that_read_both_ways_against_single_ones() -> None:
+    mine = [recurrent(0, "there"), recurrent(1, "back"), recurrent(2, "there2"), recurrent(3, "back2")]
+    reference = [recurrent(0, "lstm", "", "_reverse", "_l1", "_l1_reverse")]
+    found = all_parameters(mine, reference)
+    assert found["model.back.weight_ih"] == "model.lstm.weight_ih_reverse"
+    assert found["model.there2.weight_ih"] == "model.lstm.weight_ih_l1"
+    assert found["model.back2.weight_ih"] == "model.lstm.weight_ih_l1_reverse"
+
+
 def test_activations_as_functions_and_as_modules() -> None:
     mine = [layer(0, "a", "conv"), layer(1, "act", "activation"), layer(2, "b", "linear")]
     reference = [layer(0, "x", "conv"), layer(1, "z", "linear")]

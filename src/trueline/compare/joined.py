@@ -1,11 +1,12 @@
-"""Several layers of one side that are one layer of the other: query, key and value in a joined projection, both directions of a
-recurrent layer.
+"""Several layers of one side that are one layer of the other: query, key and value in a joined projection, the layers and
+directions of a recurrent one.
 
 The layers are put together into one that stands for them, so that it can be paired and compared as any other.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import msgspec
@@ -14,6 +15,7 @@ from trueline.compare.layers import Layer
 from trueline.store.joined_names import together
 
 _BACK = "_reverse"
+_UNIT = re.compile(r"(_l\d+)?(_reverse)?$")
 _ATTENTION = ("query", "key", "value")
 # Three before two: query, key and value hold key and value.
 _COUNTS = (3, 2, 4)
@@ -37,9 +39,9 @@ def _as_in(split: list[Layer], other: list[Layer]) -> list[Layer]:
             groups.setdefault((layer.root, around, shape), []).append(layer)
     found: dict[int, Layer] = {}
     dropped: set[int] = set()
-    for forwards, backwards in _directions(split, other):
-        found[forwards.module.id] = _both_ways(forwards, backwards)
-        dropped |= {forwards.module.id, backwards.module.id}
+    for stack, units in _stacks(split, other):
+        found[stack[0].module.id] = _stacked(stack, units)
+        dropped |= {part.module.id for part in stack}
     for (_, _, shape), siblings in groups.items():
         for count in _COUNTS:
             whole = (shape[0] * count, *shape[1:])
@@ -53,31 +55,48 @@ def _as_in(split: list[Layer], other: list[Layer]) -> list[Layer]:
     return [found.get(layer.module.id, layer) for layer in split if layer.module.id in found or layer.module.id not in dropped]
 
 
-def _directions(split: list[Layer], other: list[Layer]) -> list[tuple[Layer, Layer]]:
-    """Neighbouring recurrent layers of which the other side has one that reads both ways."""
-    whole = [layer for layer in other if _reads_back(layer)]
-    if not whole or any(_reads_back(layer) for layer in split):
-        return []
-    single = [layer for layer in split if layer.module.kind == "recurrent"]
-    pairs = list(zip(single[::2], single[1::2], strict=False))
-    fitting = [
-        (first, second)
-        for (first, second), both in zip(pairs, whole, strict=False)
-        if first.shapes == second.shapes == {role: shape for role, shape in both.shapes.items() if not role.endswith(_BACK)}
-    ]
-    return fitting if len(fitting) == len(whole) and 2 * len(whole) == len(single) else []
+def _stacks(split: list[Layer], other: list[Layer]) -> list[tuple[list[Layer], list[str]]]:
+    """Recurrent layers one after another of which the other side has one, and what the parameters of each of its layers and
+    directions are called there."""
+    left = [layer for layer in split if layer.module.kind == "recurrent"]
+    found = []
+    for whole in (layer for layer in other if layer.module.kind == "recurrent"):
+        wanted = _units(whole)
+        parts: list[Layer] = []
+        while left and sum(len(_units(part)) for part in parts) < len(wanted):
+            parts.append(left.pop(0))
+        if [unit for part in parts for unit in _units(part).values()] != list(wanted.values()):
+            return []
+        if len(parts) > 1:
+            found.append((parts, list(wanted)))
+    return [] if left else found
 
 
-def _reads_back(layer: Layer) -> bool:
-    return layer.module.kind == "recurrent" and any(role.endswith(_BACK) for role in layer.parameters)
+def _units(layer: Layer) -> dict[str, dict[str, Shape]]:
+    """The layers and directions of a recurrent layer: what ends the names of their parameters, and their shapes."""
+    found: dict[str, dict[str, Shape]] = {}
+    for role, shape in layer.shapes.items():
+        name, unit = _cut(role)
+        found.setdefault(unit, {})[name] = shape
+    return dict(sorted(found.items(), key=lambda each: (each[0].removesuffix(_BACK), each[0])))
 
 
-def _both_ways(forwards: Layer, backwards: Layer) -> Layer:
-    """What they give may be turned around in time, by the script: only the parameters are compared."""
-    turned = {f"{role}{_BACK}": parameter for role, parameter in backwards.parameters.items()}
-    return Layer(
-        forwards.module, forwards.root, forwards.parameters | turned, forwards.place, is_leaf=False, parts=(forwards, backwards)
-    )
+def _cut(role: str) -> tuple[str, str]:
+    """`weight_ih_l1_reverse` is `weight_ih` of `_l1_reverse`."""
+    unit = _UNIT.search(role)
+    return (role, "") if unit is None else (role[: unit.start()], unit[0])
+
+
+def _stacked(parts: list[Layer], units: list[str]) -> Layer:
+    """What they give may be one step, or turned around in time by the script: only the parameters are compared."""
+    parameters = {}
+    names = iter(units)
+    for part in parts:
+        renamed = {unit: next(names) for unit in _units(part)}
+        for role, parameter in part.parameters.items():
+            name, unit = _cut(role)
+            parameters[f"{name}{renamed[unit]}"] = parameter
+    return Layer(parts[0].module, parts[0].root, parameters, parts[0].place, is_leaf=False, parts=tuple(parts))
 
 
 def _shapes(layers: list[Layer]) -> Counter[Shape]:

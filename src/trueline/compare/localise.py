@@ -4,16 +4,19 @@ gradients, the update. What a layer only inherits from the ones before it is not
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
 
+from trueline.compare.fairness import trained_model
 from trueline.compare.kept import Kept
 from trueline.compare.layers import Layer, layers_of_run
 from trueline.compare.measure import Distance, Floor, OwnErrors, distance
-from trueline.compare.pairing import Pair, loose_pairs, shared_parameters, without_ones
+from trueline.compare.pairing import Pair, loose_pairs, parameter_pairs, shared_parameters, without_ones
 from trueline.knowledge import same_layer
 from trueline.store import Run
+from trueline.store.joined_names import first_of
 
 _FIRST = 0
 # After the first step the averages are not the gradient alone.
@@ -66,6 +69,14 @@ class Sides:
             if found is not None and found[0].relative > found[1] and not (found[0].other_shape and _cut_otherwise(pair)):
                 return found
         return None
+
+    def parameters(self) -> Iterator[tuple[Pair | None, str, str, bool]]:
+        """The parameters that both sides have: their layers where these are paired, their names, and whether they are buffers."""
+        for pair in self.pairs:
+            for mine, reference in shared_parameters(pair):
+                yield pair, f"{pair.mine.root}.{mine.path}", f"{pair.reference.root}.{reference.path}", mine.buffer
+        for own, other in self.loose.items():
+            yield None, own, other, False
 
     def injected(self, pair: Pair) -> tuple[Distance, float] | None:
         """How far off is what a pair of layers gives at the first step, and how far it may be by what went in and by their own
@@ -150,7 +161,7 @@ def _of_the_models(sides: Sides, step: int) -> tuple[Distance, float] | None:
 
 def _that_ends(run: Run, kept: Kept, layers: list[Layer], step: int) -> str | None:
     """The model; where it gives what its last layer gave, and nothing was kept twice, that layer."""
-    root = _trained_root(run)
+    root = trained_model(run)
     if root is None or kept.positions(step, "output", root):
         return root
     return next((layer.path for layer in reversed(layers) if kept.positions(step, "output", layer.path)), None)
@@ -169,6 +180,8 @@ def without_counterpart(parting: Parting, sides: Sides) -> tuple[list[Layer], li
 
 def _unaligned(sides: Sides, side: int, after: Layer | None, until: Layer | None) -> list[Layer]:
     paired = {module.id for pair in sides.pairs for module in (pair.mine, pair.reference)[side].modules}
+    pairs = parameter_pairs(sides.pairs)
+    given = {first_of(name) for name in ((pairs, pairs.values())[side])}
     shapes = [{name: each.shape for layer in layers for name, each in layer.named.items()} for layers in sides.layers]
     sure = {
         names[side] for names in sides.loose.items() if without_ones(shapes[0][names[0]]) == without_ones(shapes[1][names[1]])
@@ -176,19 +189,12 @@ def _unaligned(sides: Sides, side: int, after: Layer | None, until: Layer | None
     found = []
     for layer in sides.layers[side]:
         known = layer.named.keys() <= sure
+        # Of a recurrent layer with several layers or directions, some may have found a counterpart.
+        whole = layer.module.id in paired and (layer.module.kind != "recurrent" or layer.named.keys() <= given)
         between = (after is None or layer.place > after.place) and (until is None or layer.place < until.place)
-        if layer.parameters and layer.module.id not in paired and not known and (between or not layer.is_called):
+        if layer.parameters and not whole and not known and (between or not layer.is_called):
             found.append(layer)
     return found
-
-
-def _trained_root(run: Run) -> str | None:
-    for call in run.root_calls:
-        if call.grad and not call.loss and call.module in run.modules:
-            module = run.modules[call.module]
-            root = run.modules[module.root]
-            return f"{root.name}.{module.path}".rstrip(".")
-    return None
 
 
 def backward(sides: Sides, step: int = _FIRST) -> Parting | None:
@@ -205,14 +211,13 @@ def backward(sides: Sides, step: int = _FIRST) -> Parting | None:
 def update(sides: Sides, step: int = _FIRST) -> Parting | None:
     """The parameters that a step changes in another way although their gradients are the same."""
     worst: Parting | None = None
-    for pair in sides.pairs:
-        for mine, reference, buffer in _shared(pair):
-            a, b = sides.kept.update(step, mine), sides.expected.update(step, reference)
-            if buffer or a is None or b is None:
-                continue
-            found = distance(a, b), max(sides.floor.of_update(step, reference), _by_place_of_eps(sides, step, reference))
-            if found[0].relative > found[1] and (worst is None or found[0].relative > worst.apart.relative):
-                worst = Parting(step, "update", pair, False, None, *found, "update")  # noqa: FBT003 - a field of the struct
+    for pair, mine, reference, buffer in sides.parameters():
+        a, b = sides.kept.update(step, mine), sides.expected.update(step, reference)
+        if buffer or a is None or b is None or a.size != b.size:
+            continue
+        found = distance(a, b), max(sides.floor.of_update(step, reference), _by_place_of_eps(sides, step, reference))
+        if found[0].relative > found[1] and (worst is None or found[0].relative > worst.apart.relative):
+            worst = Parting(step, "update", pair, False, None, *found, "update")  # noqa: FBT003 - a field of the struct
     return worst
 
 
@@ -237,29 +242,17 @@ def _by_place_of_eps(sides: Sides, step: int, parameter: str) -> float:
 
 def running_statistics(sides: Sides, step: int = _FIRST) -> Parting | None:
     """Statistics that layers keep of their batches, after a step."""
-    for pair in sides.pairs:
-        for mine, reference, buffer in _shared(pair):
-            if not buffer:
-                continue
-            found = sides.apart(step, "parameter", mine, reference)
-            if found is not None and found[0].relative > found[1]:
-                return Parting(step, "forward", pair, False, None, *found, "running statistics")  # noqa: FBT003
+    for pair, mine, reference, buffer in sides.parameters():
+        found = sides.apart(step, "parameter", mine, reference) if buffer else None
+        if found is not None and found[0].relative > found[1]:
+            return Parting(step, "forward", pair, False, None, *found, "running statistics")  # noqa: FBT003
     return None
 
 
 def parameters(sides: Sides, role: str, phase: str, step: int) -> Parting | None:
     worst: Parting | None = None
-    for pair in sides.pairs:
-        for mine, reference, buffer in _shared(pair):
-            found = None if buffer else sides.apart(step, role, mine, reference)
-            if found is not None and found[0].relative > found[1] and (worst is None or found[0].relative > worst.apart.relative):
-                worst = Parting(step, phase, pair, False, None, *found, role)  # noqa: FBT003 - a field of the struct
+    for pair, mine, reference, buffer in sides.parameters():
+        found = None if buffer else sides.apart(step, role, mine, reference)
+        if found is not None and found[0].relative > found[1] and (worst is None or found[0].relative > worst.apart.relative):
+            worst = Parting(step, phase, pair, False, None, *found, role)  # noqa: FBT003 - a field of the struct
     return worst
-
-
-def _shared(pair: Pair) -> list[tuple[str, str, bool]]:
-    """The names on both sides of the parameters that a pair of layers has in common, and whether they are buffers."""
-    return [
-        (f"{pair.mine.root}.{mine.path}", f"{pair.reference.root}.{reference.path}", mine.buffer)
-        for mine, reference in shared_parameters(pair)
-    ]

@@ -85,7 +85,7 @@ def _of_names(layers: list[Layer], names: set[str]) -> list[Layer]:
 def _outside(ops: list[Op], layers: list[Layer]) -> list[Op]:
     """The operations that are not those of these layers; modules around others, and those that scripts define, compute more than
     what is theirs."""
-    inside = {module.id for layer in layers if layer.is_leaf for module in layer.modules if module.kind != "other"}
+    inside = {module.id for layer in layers if layer.is_leaf or layer.parts for module in layer.modules if module.kind != "other"}
     return [op for op in ops if op.module not in inside]
 
 

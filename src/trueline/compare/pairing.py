@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import SequenceMatcher
+from operator import attrgetter
 
 import msgspec
 
@@ -42,7 +43,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 def pair_layers(mine: list[Layer], reference: list[Layer], fixed: dict[str, str] | None = None) -> list[Pair]:
     """The pairs in the order of my calls. `fixed` holds parameters (`root.path`) whose counterparts are known."""
-    known = _known(mine, reference, fixed or {})
+    known = _known(mine, reference, fixed or {}) or _of_the_same_names(mine, reference)
     if known:
         rest = pair_layers(*_without(mine, reference, known))
         return sorted([*known, *rest], key=lambda pair: pair.mine.place)
@@ -65,6 +66,22 @@ def _known(mine: list[Layer], reference: list[Layer], fixed: dict[str, str]) -> 
         if name in own and counterpart in other:
             found.setdefault(own[name].module.id, Pair(own[name], other[counterpart], 1.0))
     return list(found.values())
+
+
+def _of_the_same_names(mine: list[Layer], reference: list[Layer]) -> list[Pair]:
+    """All layers that have parameters, where both sides call each of them the same: then nothing was renamed, and layers that are
+    called in another order are so by mistake."""
+    own, other = ([layer for layer in layers if layer.parameters] for layers in (mine, reference))
+    # The variable that holds the model may have another name.
+    for named in (attrgetter("path"), attrgetter("module.path")):
+        left, right = ({named(layer): layer for layer in layers} for layers in (own, other))
+        if len(left) == len(own) and len(right) == len(other) and _signatures(left) == _signatures(right):
+            return [Pair(layer, right[name], 1.0) for name, layer in left.items()]
+    return []
+
+
+def _signatures(layers: dict[str, Layer]) -> dict[str, tuple[str, dict[str, tuple[int, ...]]]]:
+    return {name: (layer.module.kind, layer.shapes) for name, layer in layers.items()}
 
 
 def _without(mine: list[Layer], reference: list[Layer], pairs: list[Pair]) -> tuple[list[Layer], list[Layer]]:

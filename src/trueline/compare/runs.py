@@ -10,6 +10,7 @@ from trueline.compare.beginnings import data_differences, initial_differences, s
 from trueline.compare.curves import Curves, compare_losses
 from trueline.compare.difference import Difference
 from trueline.compare.explain import explained, pairs_as_rows
+from trueline.compare.fairness import repeats, why_not_fair
 from trueline.compare.fused import fused_parameters
 from trueline.compare.layers import Layer, layers_of_run
 from trueline.compare.localise import Parting, Sides, backward, forward, running_statistics, update, without_counterpart
@@ -24,8 +25,8 @@ from trueline.compare.settings import (
     optimizer_differences,
     precision_difference,
     schedule_difference,
-    tie_differences,
 )
+from trueline.compare.ties import tie_differences
 from trueline.model import Comparison, Divergence
 from trueline.store import Run
 from trueline.store.joined_names import first_of
@@ -59,13 +60,18 @@ def compare_runs(
     divergence = doubt = None
     if aligned is not None:
         half = coarsest(aligned.reference) if coarsest(aligned.reference) != "float32" else None
-        curves = compare_losses(aligned.mine, aligned.reference, aligned.perturbed, half=half)
-        sides = Sides(aligned.mine, aligned.reference, aligned.perturbed, pairs, half=half)
+        perturbed = aligned.perturbed
+        if perturbed is not None and not repeats(aligned.reference, perturbed):
+            perturbed = None
+        curves = compare_losses(aligned.mine, aligned.reference, perturbed, half=half)
+        sides = Sides(aligned.mine, aligned.reference, perturbed, pairs, half=half)
         parting = forward(sides, _told_otherwise(pairs, differences))
         if parting is not None and parting.pair is None and curves.first is False:
             # The last operation may be the model's on one side and the loss's on the other: a sigmoid.
             parting = None
-        doubt = _doubt(parting, sides) if parting is not None else _doubt_of_targets(aligned.mine, curves)
+        doubt = why_not_fair(aligned.mine, aligned.reference)
+        if doubt is None:
+            doubt = _doubt(parting, sides) if parting is not None else _doubt_of_targets(aligned.mine, curves)
         if doubt is None:
             divergence = _first(sides, parting, curves, differences)
             if divergence is None:
@@ -108,13 +114,14 @@ def what_alignment_hides(mine: Run, reference: Run, pairs: list[Pair]) -> list[D
 
 def settings_that_differ(mine: Run, reference: Run, pairs: list[Pair], *, exact: bool) -> list[Difference]:
     """Everything that two runs were told otherwise, whether or not it matters. `exact`: rates are known at every step."""
+    counterparts = parameter_pairs(pairs) | loose_pairs(layers_of_run(mine), layers_of_run(reference), pairs)
     schedule = schedule_difference(mine, reference, lasting=1 if exact else _LASTING)
     precision = precision_difference(mine, reference)
-    optimizer = optimizer_differences(mine, reference, {own: first_of(other) for own, other in parameter_pairs(pairs).items()})
+    optimizer = optimizer_differences(mine, reference, {own: first_of(other) for own, other in counterparts.items()})
     if schedule is not None and schedule.step == 0:
         schedule = None
     return [
-        *tie_differences(mine, reference, parameter_pairs(pairs)),
+        *tie_differences(mine, reference, counterparts),
         *layer_differences(pairs, mine.framework),
         *loss_differences(mine, reference),
         *clip_differences(mine, reference),

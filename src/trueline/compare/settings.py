@@ -68,37 +68,6 @@ def _of_layer(mine: Module, reference: Module, name: str, own: Any, expected: An
     )  # fmt: skip
 
 
-def tie_differences(mine: Run, reference: Run, parameters: dict[str, str]) -> list[Difference]:
-    """Weights that one side has twice and the other once. `parameters`: mine, and the reference's that take their place."""
-    own = {f"{mine.modules[each.root].name}.{each.path}": each for each in mine.parameters.values()}
-    counterparts = {other: own[name] for name, other in parameters.items() if name in own}
-    tied = {each.same_as for each in mine.parameters.values() if each.same_as is not None}
-    found = []
-    for each in reference.parameters.values():
-        if each.same_as is None or each.buffer:
-            continue
-        first = reference.parameters[each.same_as]
-        shared = counterparts.get(f"{reference.modules[first.root].name}.{first.path}")
-        if shared is None or shared.id in tied:
-            continue
-        alone = [
-            one
-            for name, one in own.items()
-            if name not in parameters and one.same_as is None and one.shape == each.shape and not one.buffer
-        ]
-        if len(alone) == 1:
-            module, other = mine.modules[alone[0].module], reference.modules[each.module]
-            found.append(
-                Difference(
-                    "layer", "tied weights", "apart", "tied", "init", "cg.01",
-                    f"{alone[0].path} is a parameter of its own; in the reference {each.path} is tied to {first.path}.",
-                    f"Let {alone[0].path} be the same parameter as {shared.path}.", module.name, other.name,
-                    module.built or module.called, -1, hidden=True,
-                )
-            )  # fmt: skip
-    return found
-
-
 def loss_differences(mine: Run, reference: Run) -> list[Difference]:
     own, expected = _first_loss(mine), _first_loss(reference)
     if own is None or expected is None:

@@ -23,9 +23,8 @@ Pairing = Callable[[str, list[Module], list[Parameter]], dict[str, str]]
 
 
 class OwnError(msgspec.Struct, frozen=True):
-    """What a layer adds to what it is given, and what it makes of it. `rounding`: how far what it gives is from the same in float64, by
-    its length. `amplification`: by how much more
-    it moves than what went in, where that moves by rounding."""
+    """What a layer adds to what it is given, and what it makes of it. `rounding`: how far what it gives is from the same in
+    float64, by its length. `amplification`: by how much more it moves than what went in, where that moves by rounding."""
 
     rounding: float
     amplification: float

@@ -35,6 +35,7 @@ class DrawWatch(Watch):
         super().__init__(recorder)
         self._drawn: deque[tuple[weakref.ref[Tensor], Key]] = deque(maxlen=_REMEMBERED)
         self._batch: tuple[Alignment, set[Key], int] | None = None
+        self._step = -1
         self._filled: list[weakref.ref[Tensor]] = []
 
     def install(self, patches: Patches) -> None:
@@ -78,7 +79,8 @@ class DrawWatch(Watch):
         if not is_plain(tensor):
             return
         self._drawn.append((weakref.ref(tensor), key))
-        if self._batch is not None:
+        # What is drawn after the update is for the next batch.
+        if self._batch is not None and self._step == self.recorder.step:
             alignment, keys, size = self._batch
             if key in keys and tensor.shape[0] == size:
                 self._fill(alignment, tensor)
@@ -101,6 +103,7 @@ class DrawWatch(Watch):
                 self._fill(alignment, tensor)
         self._drawn.clear()
         self._batch = (alignment, keys, size)
+        self._step = self.recorder.step
 
     def _fill(self, alignment: Alignment, tensor: Tensor) -> None:
         values = alignment.beside(array_of(tensor))

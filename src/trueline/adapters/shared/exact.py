@@ -51,9 +51,9 @@ class ExactReplay(Watch):
         alignment, outputs = self.recorder.alignment, self.floats_in(output)
         if alignment is None or len(exact) != len(outputs):
             return
-        for place, ((true, noisy), output) in enumerate(zip(exact, outputs, strict=True)):
-            if output.dtype == np.float32 and true.shape == output.shape and _is_finer(noisy):
-                own = OwnError(relative_distance(output, true), relative_distance(noisy, true) / _UNIT)
+        for place, ((true, noisy), given) in enumerate(zip(exact, outputs, strict=True)):
+            if given.dtype == np.float32 and true.shape == given.shape and _is_finer(noisy):
+                own = OwnError(relative_distance(given, true), relative_distance(noisy, true) / _UNIT)
                 alignment.note_own_error(path, call * 4 + place, own)
 
     @abstractmethod
