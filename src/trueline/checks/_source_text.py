@@ -50,6 +50,25 @@ def statement_at(scope: Function | ast.Module, line: int) -> ast.stmt | None:
     return min(covering, key=lambda node: (node.end_lineno or node.lineno) - node.lineno, default=None)
 
 
+def line_that_sets(run: Run, location: Location, key: str) -> Location | None:
+    """The one line of the file of the given one that assigns to a key, as in `group["lr"] = rate`."""
+    known = _file_of(run, location)
+    if known is None:
+        return None
+    lines = {
+        node.lineno
+        for node in ast.walk(known[1])
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.slice, ast.Constant)
+        and node.slice.value == key
+    }
+    if len(lines) != 1:
+        return None
+    line = lines.pop()
+    return Location(location.file, line, None, None, known[0][line - 1].strip())
+
+
 def repeated_list_line(run: Run, location: Location) -> Location | None:
     """The one line `[layer] * n` in the function that holds the given line (or, outside of functions, in the file)."""
     known = _file_of(run, location)

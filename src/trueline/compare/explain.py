@@ -93,17 +93,18 @@ def _by(cause: Difference, parting: Parting, evidence: list[str]) -> Divergence:
 
 def _of_update(parting: Parting, differences: list[Difference], reference: Run, evidence: list[str]) -> Divergence:
     """Gradients or updates that differ: clipping and the optimizer, then what only its effect tells."""
-    order = {"clip": 0, "optimizer": 1, "schedule": 2}
+    order = {"gradient": 0, "clip": 1, "optimizer": 2, "schedule": 3}
     if parting.phase == "update":
-        order = {"optimizer": 0, "schedule": 1, "clip": 2}
+        # With the same gradients, one that is cut off somewhere explains nothing; a parameter that is frozen gets none.
+        order = {"gradient": 0, "optimizer": 1, "schedule": 2, "clip": 3}
+        differences = [each for each in differences if each.subject != "gradient" or each.setting == "trainable"]
     known = [each for each in differences if each.subject in order and each.step <= parting.step + 1]
     causes = sorted(known, key=lambda each: order[each.subject])
     if causes:
         cause = causes[0]
-        phase = "update" if cause.subject in {"clip", "optimizer", "schedule"} else parting.phase
         return Divergence(
-            max(parting.step, cause.step), phase, None, None, cause.location, cause.sentence, cause.item, cause.fix,
-            evidence + [each.sentence for each in causes[1:]],
+            max(parting.step, cause.step), cause.phase, cause.module, cause.reference_module, cause.location, cause.sentence,
+            cause.item, cause.fix, evidence + [each.sentence for each in causes[1:]],
         )  # fmt: skip
     pair = parting.pair
     module = pair.mine.module if pair is not None else None

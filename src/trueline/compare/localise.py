@@ -21,6 +21,8 @@ from trueline.store.joined_names import first_of
 _FIRST = 0
 # After the first step the averages are not the gradient alone.
 _TIMES_PLACE_OF_EPS = 3.0
+# From here on what is left of a gradient says nothing.
+_ONLY_ROUNDING = 0.02
 
 
 class Parting(msgspec.Struct, frozen=True):
@@ -52,6 +54,7 @@ class Sides:
         self.expected = Kept(reference)
         self.floor = Floor(self.expected, None if perturbed is None else Kept(perturbed), half=half)
         self._own_errors = OwnErrors(mine, reference)
+        self._half = half
 
     def apart(self, step: int, role: str, mine: str, reference: str, position: int = 0) -> tuple[Distance, float] | None:
         """How far a tensor is off, and how far it may be; None where one side has none."""
@@ -75,8 +78,26 @@ class Sides:
         for pair in self.pairs:
             for mine, reference in shared_parameters(pair):
                 yield pair, f"{pair.mine.root}.{mine.path}", f"{pair.reference.root}.{reference.path}", mine.buffer
+        # Of single numbers in a row without a layer nobody knows whether their gradients cancel.
+        shapes = {name: each.shape for layer in self.layers[1] for name, each in layer.named.items()}
         for own, other in self.loose.items():
-            yield None, own, other, False
+            if not self._half and len(shapes[other]) > 1:
+                yield None, own, other, False
+
+    def cancelled(self, step: int, pair: Pair | None, parameter: str) -> float:
+        """How far rounding alone may move the gradient of a parameter of the reference, by its length. A bias before a
+        normalisation gets a sum of gradients that cancel: what is left is rounding."""
+        gradient = self.expected.get(step, "gradient", parameter)
+        if pair is None or gradient is None or gradient.ndim > 1:
+            return 0.0
+        path = pair.reference.path
+        added = [
+            float(np.linalg.norm(values.astype(np.float64)))
+            for position in self.expected.positions(step, "output_grad", path)
+            if (values := self.expected.get(step, "output_grad", path, position)) is not None
+        ]
+        length = float(np.linalg.norm(gradient.astype(np.float64)))
+        return self.floor.rounding * math.hypot(*added) / length if length else 0.0
 
     def injected(self, pair: Pair) -> tuple[Distance, float] | None:
         """How far off is what a pair of layers gives at the first step, and how far it may be by what went in and by their own
@@ -179,7 +200,7 @@ def without_counterpart(parting: Parting, sides: Sides) -> tuple[list[Layer], li
 
 
 def _unaligned(sides: Sides, side: int, after: Layer | None, until: Layer | None) -> list[Layer]:
-    paired = {module.id for pair in sides.pairs for module in (pair.mine, pair.reference)[side].modules}
+    paired = {module.id for pair in sides.pairs if _same_sizes(pair) for module in (pair.mine, pair.reference)[side].modules}
     pairs = parameter_pairs(sides.pairs)
     given = {first_of(name) for name in ((pairs, pairs.values())[side])}
     shapes = [{name: each.shape for layer in layers for name, each in layer.named.items()} for layers in sides.layers]
@@ -191,10 +212,15 @@ def _unaligned(sides: Sides, side: int, after: Layer | None, until: Layer | None
         known = layer.named.keys() <= sure
         # Of a recurrent layer with several layers or directions, some may have found a counterpart.
         whole = layer.module.id in paired and (layer.module.kind != "recurrent" or layer.named.keys() <= given)
-        between = (after is None or layer.place > after.place) and (until is None or layer.place < until.place)
+        between = (after is None or layer.place > after.place) and (until is None or layer.place <= until.place)
         if layer.parameters and not whole and not known and (between or not layer.is_called):
             found.append(layer)
     return found
+
+
+def _same_sizes(pair: Pair) -> bool:
+    """Whether what one layer learns could be put in the place of what the other does."""
+    return all(math.prod(mine.shape) == math.prod(reference.shape) for mine, reference in shared_parameters(pair))
 
 
 def backward(sides: Sides, step: int = _FIRST) -> Parting | None:
@@ -214,6 +240,9 @@ def update(sides: Sides, step: int = _FIRST) -> Parting | None:
     for pair, mine, reference, buffer in sides.parameters():
         a, b = sides.kept.update(step, mine), sides.expected.update(step, reference)
         if buffer or a is None or b is None or a.size != b.size:
+            continue
+        if sides.cancelled(step, pair, reference) > _ONLY_ROUNDING:
+            # An optimizer that divides by the size of the gradient makes a whole step of it.
             continue
         found = distance(a, b), max(sides.floor.of_update(step, reference), _by_place_of_eps(sides, step, reference))
         if found[0].relative > found[1] and (worst is None or found[0].relative > worst.apart.relative):
@@ -253,6 +282,8 @@ def parameters(sides: Sides, role: str, phase: str, step: int) -> Parting | None
     worst: Parting | None = None
     for pair, mine, reference, buffer in sides.parameters():
         found = None if buffer else sides.apart(step, role, mine, reference)
+        if found is not None and role == "gradient":
+            found = found[0], max(found[1], sides.cancelled(step, pair, reference))
         if found is not None and found[0].relative > found[1] and (worst is None or found[0].relative > worst.apart.relative):
             worst = Parting(step, phase, pair, False, None, *found, role)  # noqa: FBT003 - a field of the struct
     return worst

@@ -28,6 +28,8 @@ _LEAST = {"float16": 2.0**-9, "bfloat16": 2.0**-6, "float32": 24 * _EPSILON, "fl
 # order. How many times more they may be off for that: in units in the last place, and of what was measured.
 _TIMES_FOR_UPDATES = 10.0
 _TIMES_FOR_GRADIENTS = 4.0
+_UNITS = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
+_TIMES_ROUNDED = 8.0
 _GRADIENTS = {"output_grad", "gradient"}
 # Two roundings add up at most. An error that came in may lie where a layer carries it further than noise that lies anywhere.
 _TIMES_ROUNDING = 1.5
@@ -88,6 +90,8 @@ class Floor:
         self._reference = reference
         self._perturbed = perturbed
         self._least = _LEAST[half or "float32"]
+        # Of each number that is added up, with room for those that were rounded before.
+        self.rounding = _TIMES_ROUNDED * (_UNITS[half] if half else _EPSILON)
         self._least_of_gradients = self._least if half else _TIMES_FOR_UPDATES * self._least
 
     def of(self, step: int, role: str, path: str, position: int = 0) -> float:

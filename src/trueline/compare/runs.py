@@ -12,6 +12,7 @@ from trueline.compare.difference import Difference
 from trueline.compare.explain import explained, pairs_as_rows
 from trueline.compare.fairness import repeats, why_not_fair
 from trueline.compare.fused import fused_parameters
+from trueline.compare.gradients import gradient_differences
 from trueline.compare.layers import Layer, layers_of_run
 from trueline.compare.localise import Parting, Sides, backward, forward, running_statistics, update, without_counterpart
 from trueline.compare.measure import Distance
@@ -124,6 +125,7 @@ def settings_that_differ(mine: Run, reference: Run, pairs: list[Pair], *, exact:
         *tie_differences(mine, reference, counterparts),
         *layer_differences(pairs, mine.framework),
         *loss_differences(mine, reference),
+        *gradient_differences(mine, reference, counterparts),
         *clip_differences(mine, reference),
         *optimizer,
         *([schedule] if schedule is not None else []),

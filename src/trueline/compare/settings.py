@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from typing import Any
 
+from trueline.checks._source_text import line_that_sets
 from trueline.compare.difference import Difference
 from trueline.compare.pairing import Pair
 from trueline.knowledge import change_of, layer_settings, loss_settings, optimizer_settings
@@ -161,11 +162,12 @@ def schedule_difference(mine: Run, reference: Run, *, lasting: int) -> Differenc
         if a is not None and b is not None and off[step] and all(off[step : step + lasting]):
             built = [event.location for event in mine.events_of("scheduler_step") if event.location is not None]
             optimizer = next((each.built for each in mine.optimizers.values() if each.built), None)
+            where = built[0] if built else (line_that_sets(mine, optimizer, "lr") if optimizer else None) or optimizer
             return Difference(
                 "schedule", "lr", a, b, "update", "hp.01",
                 f"The learning rate (lr) at step {step} is {a:.4g}, in the reference {b:.4g}"
                 f"{'' if step == 0 else '; before that step both schedules are the same'}.",
-                "Use the reference's learning rate schedule.", None, None, built[0] if step and built else optimizer, step,
+                "Use the reference's learning rate schedule.", None, None, where if step else optimizer, step,
             )  # fmt: skip
     return None
 

@@ -13,6 +13,7 @@ _LAYOUT = frozenset(
     "view reshape transpose permute swapaxes contiguous getitem __getitem__ to type cast astype float half bfloat16 double "
     "expand expand_as broadcast_to flatten split chunk unbind unsqueeze squeeze detach clone size shape stack narrow select "
     "slice movedim view_as reshape_as t mT dropout identity tensor_split expand_dims float16 float32 int long type_as item "
+    "cpu numpy empty empty_like new_empty new_zeros new_ones new_full "
     "arange zeros ones full zeros_like ones_like full_like tril triu eye index_select gather unflatten ravel "
     "invert bitwise_not logical_not logical_and logical_or eq ne lt le gt ge bool isnan any all".split()
 )

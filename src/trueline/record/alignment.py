@@ -54,6 +54,8 @@ class Alignment:
         self._draws = 0
         self._entry: list[NDArray[Any]] = []
         self._used: set[int] = set()
+        # Samples in the batch that the script fetched last, and in what took its place.
+        self._samples = (1, 1)
         self.paired: dict[str, str] = {}
         self._own_errors: dict[str, dict[int, OwnError]] = {}
         self.unpaired: list[str] = []
@@ -147,12 +149,19 @@ class Alignment:
             self._entry = [*self._entry, values]
             return None
         for place in reversed(range(len(given))):
-            if place not in self._used and (found := fitted(given[place], values)) is not None:
+            if place in self._used or not self._belongs(given[place], values):
+                continue
+            if (found := fitted(given[place], values)) is not None:
                 self._used.add(place)
                 self._entry = [*self._entry, found]
                 self._has_targets = True
                 return found
         return None
+
+    def _belongs(self, given: NDArray[Any], values: NDArray[Any]) -> bool:
+        """Whether both hold as many values for a sample: targets that a mask picked are not those of whole batches."""
+        mine, reference = self._samples
+        return given.size * mine == values.size * reference
 
     def _has_unused(self) -> bool:
         """Whether the reference's batch holds something that was given to nobody."""
@@ -174,6 +183,7 @@ class Alignment:
             self.unfit = self.unfit or f"fields of shapes {shapes[0]} do not fit the reference's, of shapes {shapes[1]}"
             return None
         self._used = {place for place, _ in matches}
+        self._samples = next(((len(mine), len(found)) for mine, (_, found) in zip(fields, matches, strict=True)), (1, 1))
         self.fed += 1
         return [found for _, found in matches]
 
@@ -218,6 +228,13 @@ def fitted(given: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any] | None:
     """The given values in the shape and type of mine, when they mean the same: as many per sample, of the same sort."""
     if given.ndim == 0 or mine.ndim == 0 or (given.dtype.kind == "f") != (mine.dtype.kind == "f"):
         return None
+    if (
+        given.shape != mine.shape
+        and given.ndim == mine.ndim > 1
+        and given.shape == (mine.shape[1], mine.shape[0], *mine.shape[2:])
+    ):
+        # Samples first and time first.
+        return np.ascontiguousarray(given.swapaxes(0, 1).astype(mine.dtype))
     if np.prod(given.shape[1:]) != np.prod(mine.shape[1:]):
         # Targets of sequences, one after another or sequence by sequence.
         return given.reshape(mine.shape).astype(mine.dtype) if given.size == mine.size else None

@@ -6,15 +6,19 @@ import copy
 from typing import Any
 
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor, nn
 from mindspore.common import _no_grad
 
 from trueline.adapters.mindspore.tensors import array_of, tensors_in
-from trueline.adapters.shared.exact import Array, Change
+from trueline.adapters.shared.exact import Array, Call, Change, changed_in
 from trueline.adapters.shared.exact import ExactReplay as SharedExactReplay
 
 
 class ExactReplay(SharedExactReplay):
+    # A kernel that fails takes the gradient function along that the forward pass belongs to.
+    at_once = False
+
     def in_float64(self, layer: nn.Cell) -> nn.Cell | None:
         module = type(layer).__module__
         if not module.startswith("mindspore.") or layer._forward_hook or layer._forward_pre_hook:
@@ -25,16 +29,13 @@ class ExactReplay(SharedExactReplay):
                 parameter.set_dtype(ms.float64)
         return copied
 
-    def given(self, copied: nn.Cell, args: Any, kwargs: Any, change: Change) -> Any:
-        def changed(value: Any) -> Any:
-            if isinstance(value, tuple | list):
-                return type(value)(changed(part) for part in value)
-            if not isinstance(value, Tensor) or not value.is_floating_point():
-                return value
-            return Tensor(change(array_of(value).astype("float64")))
+    def copied(self, given: Any) -> Any:
+        return changed_in(given, Tensor, lambda value: array_of(value).astype(np.float64) if value.is_floating_point() else value)
 
+    def replayed(self, call: Call, change: Change) -> Any:
+        args, kwargs = changed_in(call.given, np.ndarray, lambda values: Tensor(change(values)))
         with _no_grad():
-            return copied.construct(*changed(args), **{name: changed(value) for name, value in kwargs.items()})
+            return call.layer.construct(*args, **kwargs)
 
     def floats_in(self, output: Any) -> list[Array]:
-        return [array_of(tensor) for tensor in tensors_in(output, most=4) if tensor.is_floating_point()]
+        return [array_of(tensor).copy() for tensor in tensors_in(output, most=4) if tensor.is_floating_point()]

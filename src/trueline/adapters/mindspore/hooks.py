@@ -185,6 +185,7 @@ class ModuleWatch(SharedModuleWatch):
             self._progress.inside_optimizer = False
             raise
         self._optimizers.after_step(optimizer, pending)
+        self._exact.settle()
         return result
 
     # Root calls

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
 
 from trueline.adapters.pytorch.tensors import array_of, tensors_in
-from trueline.adapters.shared.exact import Array, Change
+from trueline.adapters.shared.exact import Array, Call, Change, changed_in
 from trueline.adapters.shared.exact import ExactReplay as SharedExactReplay
 
 
@@ -23,14 +23,16 @@ class ExactReplay(SharedExactReplay):
         with torch.no_grad():
             return copy.deepcopy(layer).double()
 
-    def given(self, copied: nn.Module, args: Any, kwargs: Any, change: Change) -> Any:
-        def changed(value: Any) -> Any:
-            if not isinstance(value, Tensor) or not value.is_floating_point():
-                return value
-            return torch.from_numpy(change(array_of(value.detach()).astype("float64")))
+    def copied(self, given: Any) -> Any:
+        def array(value: Tensor) -> Any:
+            return array_of(value.detach()).astype(np.float64) if value.is_floating_point() else value.detach().clone()
 
+        return changed_in(given, Tensor, array)
+
+    def replayed(self, call: Call, change: Change) -> Any:
+        args, kwargs = changed_in(call.given, np.ndarray, lambda values: torch.from_numpy(change(values)))
         with torch._C.DisableTorchFunction(), torch.no_grad():
-            return copied.forward(*tree_map(changed, args), **tree_map(changed, kwargs))
+            return call.layer.forward(*args, **kwargs)
 
     def floats_in(self, output: Any) -> list[Array]:
         return [array_of(tensor) for tensor in tensors_in(output, most=4) if tensor.is_floating_point()]

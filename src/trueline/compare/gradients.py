@@ -1,0 +1,81 @@
+"""Why gradients differ where all that is computed forwards is the same: frozen parameters, gradients that are cut off."""
+
+from __future__ import annotations
+
+from trueline.checks._dataflow import Trace, is_in, line_of, plain
+from trueline.compare.difference import Difference
+from trueline.model import Location, Op, Parameter
+from trueline.store import Run
+from trueline.store.joined_names import first_of
+
+_STEP_OF_TRACE = 0
+_CUTS = frozenset({"detach", "detach_", "data", "stop_gradient"})
+
+
+def gradient_differences(mine: Run, reference: Run, parameters: dict[str, str]) -> list[Difference]:
+    """`parameters`: mine, and the reference's that take their place."""
+    return [*_frozen(mine, reference, parameters), *_cut_off(mine, reference)]
+
+
+def _frozen(mine: Run, reference: Run, parameters: dict[str, str]) -> list[Difference]:
+    own, expected = _trainable(mine), _trainable(reference)
+    found = []
+    for name, other in parameters.items():
+        a, b = own.get(name), expected.get(first_of(other))
+        if a is None or b is None or a.trainable == b.trainable:
+            continue
+        module = mine.modules[a.module]
+        words = ("is trained", "is frozen") if a.trainable else ("is frozen", "is trained")
+        found.append(
+            Difference(
+                "gradient", "trainable", a.trainable, b.trainable, "backward", "cg.02",
+                f"{a.path} {words[0]} (requires_grad {a.trainable}), in the reference {b.path} {words[1]}.",
+                f"Let {a.path} be {'trained' if b.trainable else 'frozen'} as in the reference.", module.name,
+                reference.modules[b.module].name, module.built or module.called,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _trainable(run: Run) -> dict[str, Parameter]:
+    return {f"{run.modules[each.root].name}.{each.path}": each for each in run.parameters.values() if not each.buffer}
+
+
+def _cut_off(mine: Run, reference: Run) -> list[Difference]:
+    """Operations that let no gradient through on the way to the loss, where one side has more of them."""
+    own, expected = _cuts(mine), _cuts(reference)
+    if len(own) == len(expected):
+        return []
+    here, there = (_lines(run, cuts) for run, cuts in ((mine, own), (reference, expected)))
+    if len(own) > len(expected):
+        op = own[0]
+        sentence = f"`{plain(op.name)}` cuts the gradient off at {_listed(here)}; the reference does so at {_listed(there)}."
+        fix = f"Let the gradient through where the reference does: look at {_listed(here)}."
+    else:
+        op = expected[0]
+        sentence = (
+            f"The reference cuts the gradient off with `{plain(op.name)}` at {_listed(there)}; mine does so at {_listed(here)}."
+        )
+        fix = f"Cut the gradient off as the reference does at {_listed(there)}."
+    module = mine.modules.get(own[0].module) if own and own[0].module is not None else None
+    return [
+        Difference(
+            "gradient", "cut off", len(own), len(expected), "backward", "cg.02", sentence, fix,
+            module.name if module is not None and module.path else None, None, here[0] if here else None,
+        )
+    ]  # fmt: skip
+
+
+def _cuts(run: Run) -> list[Op]:
+    trace = Trace(run)
+    way = trace.loss_ancestors
+    return [op for op in trace.ops.values() if op.step == _STEP_OF_TRACE and op.seq in way and is_in(op, _CUTS)]
+
+
+def _lines(run: Run, cuts: list[Op]) -> list[Location]:
+    found = [line for op in cuts if (line := line_of(run, op)) is not None]
+    return list({str(line): line for line in found}.values())
+
+
+def _listed(lines: list[Location]) -> str:
+    return ", ".join(map(str, lines[:3])) or "no place"
