@@ -10,8 +10,8 @@ import pytest
 from builders import build_run
 
 from trueline.checks import registry
-from trueline.diagnose import diagnose, diagnose_nothing
-from trueline.model import Conclusion, Diagnosis, Finding, Location
+from trueline.diagnose import diagnose, diagnose_nothing, with_comparison
+from trueline.model import Comparison, Conclusion, Diagnosis, Finding, Location
 from trueline.store import Run
 
 
@@ -33,6 +33,14 @@ def test_problem_is_named_with_its_line(tmp_path: Path) -> None:
     verdict = _diagnose(build_run(tmp_path / "run", [2.3]), _finding(Conclusion.PROBLEM_FOUND)).verdict
     assert (verdict.status, verdict.cause) == ("problem_found", "cg.04")
     assert verdict.headline == "Wrong loss: Softmax before the loss (train.py:42)."
+
+
+@pytest.mark.parametrize(("first", "status"), [(False, "no_problem"), (None, "inconclusive")], ids=["same", "not compared"])
+def test_healthy_run_beside_a_reference(tmp_path: Path, first: bool | None, status: str) -> None:
+    alone = _diagnose(build_run(tmp_path / "run", [2.3, 2.2]), _finding(Conclusion.NO_PROBLEM))
+    beside = with_comparison(alone, "ref", Comparison(first, first, None, None, "What was seen."))
+    assert (beside.verdict.status, beside.verdict.cause) == (status, None)
+    assert beside.verdict.headline.endswith("What was seen.")
 
 
 def test_healthy_run(tmp_path: Path) -> None:

@@ -74,5 +74,5 @@ def compare_with(
     shown = (seen(run), seen(other)) if aligned is None else (aligned.mine, aligned.reference)
     if write_map is not None:
         maps.write_map(parameters_of(*shown, fixed), Path(write_map))
-    why = why_it_failed(run) or (f"Nothing was run again: {'; '.join(reasons)}." if reasons else None)
+    why = why_it_failed(run, other) or (f"Nothing was run again: {'; '.join(reasons)}." if reasons else None)
     return other.info.name, compare_runs(seen(run), seen(other), aligned, fixed, why)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 
 import numpy as np
 
 from trueline.checks._data_origin import where_made
 from trueline.compare.difference import Difference
+from trueline.compare.input_values import FIRST_BATCHES, input_looks, value_difference
 from trueline.compare.pairing import Pair
-from trueline.model import Batch, FieldStat, Loader, Location, TensorStat
+from trueline.model import Batch, Loader, Location, TensorStat
 from trueline.store import SCRIPT_FILE, Run
 
 # Parameters with fewer values say too little of a distribution.
@@ -19,13 +19,8 @@ _FEWEST_VALUES = 48
 # How far spreads may be apart: in standard errors, and as a ratio that hardly matters.
 _ERRORS = 6.0
 _MILD_RATIO = 1.15
-# Means of single features: from so many batches on, by so much of their spread, and for such a share of the features.
-_FEWEST_LOOKS = 4
-_OFF = 0.3
-_MANY = 0.1
 # The largest of values that are drawn evenly lies 1.73 deviations from the middle, of normal ones further out.
 _UNIFORM_PEAK, _NORMAL_PEAK = 1.85, 2.3
-_FIRST_BATCHES = 8
 # Words in a script that say that its framework draws the order of the samples.
 _DRAWN_BY_FRAMEWORK = re.compile(
     r"randperm|\b(torch|th|mint|ops)\.(randint|multinomial)\b|shuffle\s*=\s*True|RandomSampler|\.shuffle\(|random_split"
@@ -95,7 +90,10 @@ def data_differences(mine: Run, reference: Run) -> list[Difference]:
     order = _order_difference(mine, reference)
     if order is not None:
         found.append(order)
-    values = _value_difference(mine, reference)
+    loader = _training_loader(mine)
+    line = where_made(mine, loader.built if loader is not None else _line_of_first_call(mine))
+    same = _same_order(mine, reference, _training_batches(mine), _training_batches(reference)) is True
+    values = value_difference(mine, reference, line, same_samples=same)
     if values is not None:
         found.insert(0, values)
     return found
@@ -146,7 +144,7 @@ def _training_batches(run: Run) -> list[Batch]:
 
 
 def _training_loader(run: Run) -> Loader | None:
-    numbers = [batch.loader for batch in _training_batches(run)[:_FIRST_BATCHES] if batch.loader is not None]
+    numbers = [batch.loader for batch in _training_batches(run)[:FIRST_BATCHES] if batch.loader is not None]
     return run.loaders.get(numbers[0]) if numbers else None
 
 
@@ -220,86 +218,18 @@ def _text_of(run: Run) -> str | None:
 
 def _same_order(mine: Run, reference: Run, own: list[Batch], expected: list[Batch]) -> bool | None:
     """Whether the first batches hold the same samples; by their labels, else by what their values look like."""
-    pairs = list(zip(own[:_FIRST_BATCHES], expected[:_FIRST_BATCHES], strict=False))
+    pairs = list(zip(own[:FIRST_BATCHES], expected[:FIRST_BATCHES], strict=False))
     if not pairs or any(a.size != b.size for a, b in pairs):
         return None
     if all(a.targets is not None and b.targets is not None for a, b in pairs):
         if len({target for a, _ in pairs for target in a.targets or ()}) < 2:
             return None
         return all(a.targets == b.targets for a, b in pairs)
-    first, second = list(_input_looks(mine)), list(_input_looks(reference))
-    looks = list(zip(first[:_FIRST_BATCHES], second[:_FIRST_BATCHES], strict=False))
+    first, second = list(input_looks(mine)), list(input_looks(reference))
+    looks = list(zip(first[:FIRST_BATCHES], second[:FIRST_BATCHES], strict=False))
     if len(looks) < 2 or any(a.shape != b.shape for a, b in looks):
         return None
     return all(np.allclose(a.mean, b.mean, rtol=1e-4, atol=1e-6) for a, b in looks)
-
-
-def _input_looks(run: Run) -> Iterator[FieldStat]:
-    """The first input of training calls, as it entered the model."""
-    training = {call.seq for call in run.root_calls if call.grad and not call.loss}
-    return (stat for stat in run.field_stats if stat.owner == "call" and stat.field == "0" and stat.seq in training)
-
-
-def _value_difference(mine: Run, reference: Run) -> Difference | None:
-    """Whether what enters the model has another mean or spread than noise between batches explains."""
-    own, expected = list(_input_looks(mine))[:_FIRST_BATCHES], list(_input_looks(reference))[:_FIRST_BATCHES]
-    if len(own) < 2 or len(expected) < 2 or "float" not in own[0].dtype or "float" not in expected[0].dtype:
-        return None
-    (mean_a, std_a, error_a), (mean_b, std_b, error_b) = _moments(own), _moments(expected)
-    spread = max(std_b, 1e-12)
-    apart = abs(mean_a - mean_b) / spread
-    ratio = abs(math.log(max(std_a, 1e-12) / spread))
-    noise = (error_a + error_b) / spread
-    loader = _training_loader(mine)
-    line = where_made(mine, loader.built if loader is not None else _line_of_first_call(mine))
-    if apart <= max(_ERRORS * noise, 0.03) and ratio <= max(_ERRORS * noise, 0.03):
-        words = _other_features(own, expected)
-        return None if words is None else Difference(
-            "data", "values", "other", "", "data", "dp.01",
-            f"As a whole the inputs are scaled alike, but not each feature: {words}.",
-            "Normalise the inputs as the reference does: over the same axis, each feature by its own mean and std.", None, None,
-            line, -1, hidden=True,
-        )  # fmt: skip
-    scale = std_a / spread
-    return Difference(
-        "data", "values", {"mean": mean_a, "std": std_a}, {"mean": mean_b, "std": std_b}, "data", "dp.01",
-        f"The inputs are scaled otherwise: mean {mean_a:.4g} and std {std_a:.4g}, in the reference mean {mean_b:.4g} and std "
-        f"{std_b:.4g}; so mine are about {scale:.4g} times the reference's plus {mean_a - scale * mean_b:.4g}.",
-        "Normalise the inputs with the reference's mean and std.", None, None, line, -1, hidden=True,
-    )  # fmt: skip
-
-
-def _other_features(mine: list[FieldStat], reference: list[FieldStat]) -> str | None:
-    """The feature whose mean is furthest off, where that of many is further off than chance and scatter of batches explain."""
-    sides = [mine, reference]
-    lengths = {len(look.mean) for looks in sides for look in looks}
-    if min(map(len, sides)) < _FEWEST_LOOKS or len(lengths) != 1 or lengths == {1}:
-        return None
-    means = [np.array([look.mean for look in looks], dtype=np.float64) for looks in sides]
-    spreads = [np.sqrt(np.mean(np.square([look.std for look in looks]), axis=0)) for looks in sides]
-    scatter = sum(each.std(axis=0) / math.sqrt(len(each)) for each in means)
-    by_chance = sum(spread / math.sqrt(sum(look.count for look in looks)) for spread, looks in zip(spreads, sides, strict=True))
-    apart = np.abs(means[0].mean(axis=0) - means[1].mean(axis=0))
-    spread = np.maximum(spreads[0], spreads[1])
-    off = apart > np.maximum(_ERRORS * np.maximum(scatter, by_chance), _OFF * spread)
-    if np.count_nonzero(off) < max(1.0, _MANY * off.size):
-        return None
-    worst = int(np.argmax(np.where(off, apart / np.maximum(spread, 1e-12), -1.0)))
-    a, b = (float(each.mean(axis=0)[worst]) for each in means)
-    return (
-        f"feature {worst} has mean {a:.4g} and std {spreads[0][worst]:.4g}, in the reference {b:.4g} and {spreads[1][worst]:.4g} "
-        f"({np.count_nonzero(off)} of {off.size} features differ)"
-    )
-
-
-def _moments(looks: list[FieldStat]) -> tuple[float, float, float]:
-    """Mean and deviation over batches, and the standard error of the mean as it scatters between them."""
-    weights = np.array([look.count * len(look.mean) for look in looks], dtype=np.float64)
-    means = np.array([np.nanmean(look.mean) for look in looks])
-    squares = np.array([np.nanmean(np.square(look.std) + np.square(look.mean)) for look in looks])
-    mean = float(np.average(means, weights=weights))
-    std = math.sqrt(max(float(np.average(squares, weights=weights)) - mean * mean, 0.0))
-    return mean, std, float(means.std() / math.sqrt(len(looks)))
 
 
 def _number(value: float | None) -> str:

@@ -47,7 +47,10 @@ def with_comparison(diagnosis: Diagnosis, reference: str, comparison: Comparison
         verdict = Verdict("problem_found", found.item, sentence_of_divergence(found))
         checklist = [_seen_beside_reference(each, found) if each.id == found.item else each for each in checklist]
     elif found is None and verdict.status == "no_problem":
-        verdict = Verdict("no_problem", None, f"{verdict.headline} {comparison.verdict}")
+        # What could not be compared is not the same.
+        compared = comparison.first_step_loss_differs is not None
+        status = "no_problem" if compared else "inconclusive"
+        verdict = Verdict(status, None, f"{verdict.headline} {comparison.verdict}")
     return msgspec.structs.replace(diagnosis, verdict=verdict, checklist=checklist, reference=reference, comparison=comparison)
 
 

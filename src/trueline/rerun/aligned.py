@@ -68,12 +68,16 @@ def record_mine(run: Run, command: list[str], reference: Run, fixed: dict[str, s
         pairs = better
 
 
-def why_it_failed(run: Run) -> str | None:
-    """What ended the aligned run before its first step; None when it trained."""
-    made = _opened(run.directory / ALIGNED_FOLDER)
-    if made is None or made.steps:
-        return None
-    return f"From the reference's weights and batches the script fails: {made.info.error or 'it did not train'}."
+def why_it_failed(mine: Run, reference: Run) -> str | None:
+    """What ended an aligned run before its first step; None when both trained."""
+    for run, doing in (
+        (reference, "Run again without dropout, the reference fails"),
+        (mine, "From the reference's weights and batches the script fails"),
+    ):
+        made = _opened(run.directory / ALIGNED_FOLDER)
+        if made is not None and not made.steps:
+            return f"{doing}: {made.info.error or 'it did not train'}."
+    return None
 
 
 def aligned_runs(mine: Run, reference: Run) -> Aligned | None:

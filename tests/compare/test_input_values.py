@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueline.compare.beginnings import _other_features
+from trueline.compare.input_values import _other_features, _scaled_a_little
 from trueline.model import FieldStat
 
 TABLE = np.random.default_rng(0).normal(size=(400, 5)) * [1, 20, 3, 8, 1] + [5, 120, 40, 2, 0]
@@ -34,3 +34,20 @@ def test_each_sample_standardised_by_itself() -> None:
     words = _other_features(looks(by(1)), looks(by(0)))
     assert words is not None
     assert "of 5 features differ" in words
+
+
+def test_the_same_samples_scaled_a_little_otherwise() -> None:
+    by_number_less_one = by(0) * np.sqrt(399 / 400)
+    assert _other_features(looks(by_number_less_one), looks(by(0))) is None
+    words = _scaled_a_little(looks(by_number_less_one), looks(by(0)))
+    assert words is not None
+    assert "0.998749 times" in words
+
+
+def test_the_same_samples_are_the_same() -> None:
+    assert _scaled_a_little(looks(by(0).astype(np.float32)), looks(by(0))) is None
+
+
+def test_random_changes_of_the_same_samples_are_no_scale() -> None:
+    changed = by(0) + 0.05 * np.random.default_rng(2).normal(size=TABLE.shape)
+    assert _scaled_a_little(looks(changed), looks(by(0))) is None
