@@ -19,6 +19,7 @@ from trueline.store import Run
 from trueline.store.joined_names import first_of
 
 _FIRST = 0
+_POSITIONS_PER_CALL = 4
 # After the first step the averages are not the gradient alone.
 _TIMES_PLACE_OF_EPS = 3.0
 # From here on what is left of a gradient says nothing.
@@ -67,11 +68,21 @@ class Sides:
         """The first tensor of a pair of layers that is further off than noise explains; None where all are near."""
         if not pair.computes_the_same:
             return None
-        for position in self.expected.positions(step, role, pair.reference.path):
+        for position in self._comparable(step, role, pair):
             found = self.apart(step, role, pair.mine.path, pair.reference.path, position)
             if found is not None and found[0].relative > found[1] and not (found[0].other_shape and _cut_otherwise(pair)):
                 return found
         return None
+
+    def _comparable(self, step: int, role: str, pair: Pair) -> list[int]:
+        """The positions of what belongs together. One activation may serve in all places of one side, and be several of the
+        other: then their later calls are others."""
+        own, expected = (
+            kept.positions(step, role, path) for kept, path in ((self.kept, pair.mine.path), (self.expected, pair.reference.path))
+        )
+        if pair.mine.parameters or own == expected:
+            return expected
+        return [position for position in expected if position < _POSITIONS_PER_CALL]
 
     def parameters(self) -> Iterator[tuple[Pair | None, str, str, bool]]:
         """The parameters that both sides have: their layers where these are paired, their names, and whether they are buffers."""

@@ -19,6 +19,7 @@ from trueline.store import Run
 _STEP_OF_TRACE = 0
 # Told last: axes may be laid out otherwise.
 _AXES = {"dim", "dims"}
+_KEEPS_AXES = {"softmax", "log_softmax", "cumsum", "normalize"}
 
 
 class OtherOperations(msgspec.Struct, frozen=True):
@@ -139,10 +140,8 @@ def _other_numbers(own: list[Op], expected: list[Op], mine: Run, families: set[s
             told = _setting(family, op, counterparts.pop(0))
             if told is not None:
                 name, own_value, value = told
-                sentence = (
-                    f"`{plain(op.name)}` is computed with {name}{shown(own_value)}, in the reference with {name}{shown(value)}."
-                )
-                fix = f"Compute it with {name}{shown(value)}."
+                sentence = f"`{plain(op.name)}` is computed {name}{shown(own_value)}, in the reference {name}{shown(value)}."
+                fix = f"Compute it {name}{shown(value)}."
                 return OtherOperations(sentence, line_of(mine, op), _module_name(mine, op), fix, by_settings=True)
     return None
 
@@ -151,12 +150,26 @@ def _setting(family: str, mine: Op, reference: Op) -> tuple[str, Any, Any] | Non
     """The first thing that two operations of a family are told otherwise."""
     if family == "scale":
         own_scale, scale = (scale_of(plain(op.name), op.settings, _shape(op)) for op in (mine, reference))
-        return None if own_scale is None or scale is None or same(own_scale, scale) else ("a scale of ", own_scale, scale)
+        return None if own_scale is None or scale is None or same(own_scale, scale) else ("with a scale of ", own_scale, scale)
     own, expected = (given_to(plain(op.name), op.settings, len(_shape(op) or [])) for op in (mine, reference))
+    lengths = _length(family, mine, own), _length(family, reference, expected)
     for name in sorted(own.keys() & expected.keys(), key=lambda name: (name in _AXES, name)):
+        if name in _AXES and None in (own[name], expected[name]):
+            # Axes that are not known.
+            continue
+        if name in _AXES and None not in lengths and lengths[0] != lengths[1]:
+            return "along an axis of length ", *lengths
         if not same(own[name], expected[name]):
-            return f"{name} ", own[name], expected[name]
-    return next((("", a, b) for a, b in zip(_unnamed(mine), _unnamed(reference), strict=False) if not same(a, b)), None)
+            return f"with {name} ", own[name], expected[name]
+    return next((("with ", a, b) for a, b in zip(_unnamed(mine), _unnamed(reference), strict=False) if not same(a, b)), None)
+
+
+def _length(family: str, op: Op, given: dict[str, Any]) -> int | None:
+    """How long the axis is that an operation works along, where it keeps it: axes may be laid out otherwise."""
+    shape, axis = _shape(op), given.get("dim")
+    if family not in _KEEPS_AXES or shape is None or not isinstance(axis, int) or not 0 <= axis < len(shape):
+        return None
+    return shape[axis]
 
 
 def _shape(op: Op) -> list[int] | None:
