@@ -78,3 +78,50 @@ def test_noise_is_one_unit_in_the_last_place(tmp_path: Path) -> None:
     assert (moved < values).any()
     whole = np.arange(5)
     assert Alignment(tmp_path, perturbed=True).nudged(whole) is whole
+
+
+def test_marks_of_what_is_ignored_are_mine() -> None:
+    given = np.array([[3, 4, -1], [5, -1, -1]])
+    mine = np.array([[1, -100, -100], [2, 6, 7]])
+    found = fitted(given, mine)
+    assert found is not None
+    assert found.tolist() == [[3, 4, -100], [5, -100, -100]]
+
+
+def test_time_first_is_given_samples_first() -> None:
+    given = np.arange(6).reshape(2, 3)
+    found = fitted(given, np.zeros((3, 2), np.int64))
+    assert found is not None
+    assert found.tolist() == given.T.tolist()
+
+
+def test_what_the_model_computed_stays(tmp_path: Path) -> None:
+    reference = Alignment(tmp_path / "reference")
+    (tmp_path / "reference").mkdir()
+    x, code, other = np.ones((4, 6), np.float32), np.full((4, 2), 2, np.float32), np.full((4, 2), 3, np.float32)
+    reference.fetched([x])
+    reference.beside(code)
+    reference.beside(other)
+    reference.close()
+    mine = Alignment(tmp_path / "mine")
+    (tmp_path / "mine").mkdir()
+    mine._given = reference._kept
+    assert mine.fetched([x]) is not None
+    # Nearly the first of the two, then nearly the second: neither is replaced.
+    assert mine.beside(code * np.float32(1 + 1e-6)) is None
+    assert mine.beside(other) is None
+    # Nothing is left.
+    assert mine.beside(code + 5) is None
+
+
+def test_targets_that_a_mask_picked_are_not_those_of_the_batch(tmp_path: Path) -> None:
+    reference = Alignment(tmp_path / "reference")
+    (tmp_path / "reference").mkdir()
+    reference.fetched([np.zeros((4, 9), np.int64), np.arange(4)])
+    reference.close()
+    mine = Alignment(tmp_path / "mine")
+    (tmp_path / "mine").mkdir()
+    mine._given = reference._kept
+    assert mine.fetched([np.ones((4, 9), np.int64)]) is not None
+    assert mine.target(np.zeros(23, np.int64)) is None
+    assert mine.unfit is not None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.model import Module, Parameter
+from trueline.record.statistics import relative_distance
 from trueline.store import Run, read_tensors
 from trueline.store.feed import Feed
 from trueline.store.joined_names import content_of
@@ -18,6 +19,8 @@ from trueline.store.joined_names import content_of
 # Kept whole in aligned runs: two steps, and the weights after the second.
 ALIGNED_STEPS = frozenset({0, 1, 2})
 INITIAL = "initial"
+# Targets that a model computes on both sides are not further apart; those of other samples are.
+_NEAR = 1e-3
 
 Pairing = Callable[[str, list[Module], list[Parameter]], dict[str, str]]
 
@@ -135,8 +138,9 @@ class Alignment:
 
     def target(self, values: NDArray[Any]) -> NDArray[Any] | None:
         """What takes the place of targets that came with no loader, beside the inputs that were fetched last."""
+        used = len(self._used)
         found = self.beside(values)
-        if found is None and self._has_unused():
+        if len(self._used) == used and self._has_unused():
             self.unfit = self.unfit or f"targets of shape {values.shape} have no counterpart in the reference's batch"
         return found
 
@@ -148,15 +152,26 @@ class Alignment:
         if given is None:
             self._entry = [*self._entry, values]
             return None
-        for place in reversed(range(len(given))):
-            if place in self._used or not self._belongs(given[place], values):
-                continue
-            if (found := fitted(given[place], values)) is not None:
-                self._used.add(place)
-                self._entry = [*self._entry, found]
-                self._has_targets = True
-                return found
-        return None
+        fitting = {
+            place: found
+            for place in reversed(range(len(given)))
+            if place not in self._used
+            and self._belongs(given[place], values)
+            and (found := fitted(given[place], values)) is not None
+        }
+        if not fitting:
+            return None
+        self._has_targets = True
+        near = next((place for place, found in fitting.items() if _is_near(values, found)), None)
+        if near is not None:
+            # It holds that already, or has just been computed by the model.
+            self._used.add(near)
+            self._entry = [*self._entry, values]
+            return None
+        place, found = next(iter(fitting.items()))
+        self._used.add(place)
+        self._entry = [*self._entry, found]
+        return found
 
     def _belongs(self, given: NDArray[Any], values: NDArray[Any]) -> bool:
         """Whether both hold as many values for a sample: targets that a mask picked are not those of whole batches."""
@@ -224,10 +239,29 @@ def _matched(given: list[NDArray[Any]], fields: list[NDArray[Any]]) -> list[tupl
     return found
 
 
+def _with_own_mark(given: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers whose only negative one, which marks what is to be ignored, is called as in mine: -1 or -100."""
+    if given.dtype.kind != "i" or mine.dtype.kind != "i":
+        return given
+    marks = [np.unique(values[values < 0]) for values in (given, mine)]
+    if [len(each) for each in marks] != [1, 1]:
+        return given
+    return np.where(given == marks[0][0], marks[1][0], given)
+
+
+def _is_near(values: NDArray[Any], other: NDArray[Any]) -> bool:
+    if values.shape != other.shape:
+        return False
+    if values.dtype.kind != "f":
+        return bool(np.array_equal(values, other))
+    return relative_distance(values, other) < _NEAR
+
+
 def fitted(given: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any] | None:
     """The given values in the shape and type of mine, when they mean the same: as many per sample, of the same sort."""
     if given.ndim == 0 or mine.ndim == 0 or (given.dtype.kind == "f") != (mine.dtype.kind == "f"):
         return None
+    given = _with_own_mark(given, mine)
     if (
         given.shape != mine.shape
         and given.ndim == mine.ndim > 1

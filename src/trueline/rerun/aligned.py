@@ -19,6 +19,7 @@ STEPS = 128
 _STARTING = 90.0
 # PyNative mode and whole tensors take their time.
 _TIMES_AS_LONG = 12.0
+_SHARE_OF_LIMIT = 0.7
 MAP_FILE = "map.json"
 _MOST_TRIES = 2
 
@@ -105,7 +106,8 @@ def _opened(directory: Path) -> Run | None:
 
 
 def _options(run: Run) -> list[str]:
-    options = ["--steps", str(min(len(run.steps), STEPS))]
+    # A run that ends by itself keeps what it has; one that is ended does not.
+    options = ["--steps", str(min(len(run.steps), STEPS)), "--seconds", f"{_SHARE_OF_LIMIT * _limit(run):.0f}"]
     return [*options, "--pynative"] if run.framework == "mindspore" else options
 
 
