@@ -155,15 +155,16 @@ def forward(sides: Sides, told_otherwise: set[str]) -> Parting | None:
 
 
 def _first_off(sides: Sides, step: int) -> Parting | None:
-    """The first layer, in the order of calls, whose output is off. Another shape alone may be made up for by what follows, as
+    """The first layer, in the order of calls, whose output is off. What may not belong together counts when what follows is off
+    too, and not when that is right again: layers without weights, modules of the authors' own, and outputs of another shape, as
     when one side pads inside of a layer and cuts the rest off."""
     right: Pair | None = None
-    other_shape: Parting | None = None
+    held: Parting | None = None
     for pair in sides.pairs:
         found = sides.is_off(step, "output", pair)
         if found is None:
             if pair.computes_the_same and sides.expected.positions(step, "output", pair.reference.path):
-                right, other_shape = pair, None
+                right, held = pair, None
             continue
         given = sides.is_off(step, "input", pair)
         # Inputs of another size, as padded beforehand, say nothing.
@@ -171,13 +172,13 @@ def _first_off(sides: Sides, step: int) -> Parting | None:
         inherited = given is not None and not unsure
         shown = given if inherited and given is not None else found
         parting = Parting(step, "forward", pair, inherited, right, *shown, "input" if inherited else "output", unsure)
-        if not found[0].other_shape:
-            return other_shape or parting
-        other_shape = other_shape or parting
+        if not found[0].other_shape and pair.mine.parameters and pair.mine.module.kind != "other":
+            return held or parting
+        held = held or parting
     whole = _of_the_models(sides, step)
     is_right = whole is not None and whole[0].relative <= whole[1]
-    if other_shape is not None and not is_right:
-        return other_shape
+    if held is not None and not is_right:
+        return held
     # Models that hold their loss give another shape, and so do those that give more than one tensor.
     if whole is None or is_right or whole[0].other_shape:
         return None
@@ -238,6 +239,9 @@ def backward(sides: Sides, step: int = _FIRST) -> Parting | None:
     """The layer nearest to the loss whose output gets another gradient, else the one whose parameters do."""
     behind: Pair | None = None
     for pair in reversed(sides.pairs):
+        if sides.is_off(step, "output", pair) is not None:
+            # All that counts is right forwards: these do not belong together.
+            continue
         found = sides.is_off(step, "output_grad", pair)
         if found is not None and not found[0].other_shape:
             return Parting(step, "backward", pair, True, behind, *found, "gradient")  # noqa: FBT003 - a field of the struct
