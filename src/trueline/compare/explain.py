@@ -102,6 +102,12 @@ def _of_update(parting: Parting, differences: list[Difference], reference: Run, 
     causes = sorted(known, key=lambda each: order[each.subject])
     if causes:
         cause = causes[0]
+        if cause.subject == "gradient" and cause.location is None and parting.pair is not None:
+            # What is missing has no line: the layer is named that gets another gradient.
+            layer, other = parting.pair.mine.module, parting.pair.reference.module
+            cause = msgspec.structs.replace(
+                cause, module=layer.name, reference_module=other.name, location=layer.called or layer.built
+            )
         return Divergence(
             max(parting.step, cause.step), cause.phase, cause.module, cause.reference_module, cause.location, cause.sentence,
             cause.item, cause.fix, evidence + [each.sentence for each in causes[1:]],

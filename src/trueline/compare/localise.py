@@ -95,6 +95,15 @@ class Sides:
             if not self._half and len(shapes[other]) > 1:
                 yield None, own, other, False
 
+    def knows_gradients(self, step: int) -> bool:
+        """Whether the gradients of what both sides train are known on both sides."""
+        known = [
+            self.kept.get(step, "gradient", mine) is not None
+            for _, mine, reference, buffer in self.parameters()
+            if not buffer and self.expected.get(step, "gradient", reference) is not None
+        ]
+        return bool(known) and all(known)
+
     def cancelled(self, step: int, pair: Pair | None, parameter: str) -> float:
         """How far rounding alone may move the gradient of a parameter of the reference, by its length. A bias before a
         normalisation gets a sum of gradients that cancel: what is left is rounding."""
@@ -236,7 +245,12 @@ def _same_sizes(pair: Pair) -> bool:
 
 
 def backward(sides: Sides, step: int = _FIRST) -> Parting | None:
-    """The layer nearest to the loss whose output gets another gradient, else the one whose parameters do."""
+    """The layer nearest to the loss whose output gets another gradient, else the one whose parameters do. Gradients of outputs
+    alone may be shared out otherwise, as among equal ones of which a maximum takes one: where those of all parameters are right,
+    nothing differs."""
+    learnt = parameters(sides, "gradient", "backward", step)
+    if learnt is None and sides.knows_gradients(step):
+        return None
     behind: Pair | None = None
     for pair in reversed(sides.pairs):
         if sides.is_off(step, "output", pair) is not None:
@@ -246,7 +260,7 @@ def backward(sides: Sides, step: int = _FIRST) -> Parting | None:
         if found is not None and not found[0].other_shape:
             return Parting(step, "backward", pair, True, behind, *found, "gradient")  # noqa: FBT003 - a field of the struct
         behind = pair
-    return parameters(sides, "gradient", "backward", step)
+    return learnt
 
 
 def update(sides: Sides, step: int = _FIRST) -> Parting | None:

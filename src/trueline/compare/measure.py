@@ -36,6 +36,12 @@ _TIMES_ROUNDING = 1.5
 _TIMES_INHERITED = 8.0
 
 
+# How axes may be laid out otherwise, the likely first.
+_ORDERS: dict[int, tuple[tuple[int, ...], ...]] = {
+    2: ((1, 0),), 3: ((1, 0, 2), (0, 2, 1)), 4: ((0, 2, 3, 1), (0, 3, 1, 2), (0, 2, 1, 3)),
+}  # fmt: skip
+
+
 class Distance(msgspec.Struct, frozen=True):
     """`relative` is the L2 norm of the difference over that of the reference; infinite where only one side has NaN, infinities,
     or another shape. `factor` is the number that mine would have to be divided by to come nearest to the reference."""
@@ -75,9 +81,8 @@ def in_shape_of(mine: Array, reference: Array) -> Array | None:
         return mine
     if mine.size != reference.size:
         return None
-    if mine.ndim == reference.ndim and sorted(mine.shape) == sorted(reference.shape) and mine.ndim in (3, 4):
-        orders = ((1, 0, 2), (0, 2, 1)) if mine.ndim == 3 else ((0, 2, 3, 1), (0, 3, 1, 2), (0, 2, 1, 3))
-        fitting = [moved for axes in orders if (moved := mine.transpose(axes)).shape == reference.shape]
+    if mine.ndim == reference.ndim and sorted(mine.shape) == sorted(reference.shape) and mine.ndim in _ORDERS:
+        fitting = [moved for axes in _ORDERS[mine.ndim] if (moved := mine.transpose(axes)).shape == reference.shape]
         if fitting:
             return fitting[0]
     return mine.reshape(reference.shape)

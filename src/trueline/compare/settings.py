@@ -22,7 +22,9 @@ def layer_differences(pairs: list[Pair], framework: str | None) -> list[Differen
     found = []
     for pair in pairs:
         mine, reference = pair.mine.module, pair.reference.module
-        own, expected = layer_settings(mine), layer_settings(reference) if mine.kind == reference.kind else {}
+        # Several layers for one have what is between them as layers of their own.
+        alike = mine.kind == reference.kind and not (mine.kind == "recurrent" and (pair.mine.parts or pair.reference.parts))
+        own, expected = layer_settings(mine), layer_settings(reference) if alike else {}
         found += [
             _of_layer(mine, reference, name, own[name], expected[name], framework)
             for name in own.keys() & expected.keys()

@@ -20,7 +20,18 @@ from trueline.adapters.mindspore.pipelines import described, operations_of, sour
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.samples import row_of
 from trueline.adapters.mindspore.tensors import array_of, dtype_name
-from trueline.adapters.shared.batches import LOADER, SEQ, SIZE, STEP, TARGET_KIND, TARGETS, CurrentBatch, target_field, targets_of
+from trueline.adapters.shared.batches import (
+    LOADER,
+    SEQ,
+    SIZE,
+    STEP,
+    TARGET_KIND,
+    TARGETS,
+    CurrentBatch,
+    Handed,
+    target_field,
+    targets_of,
+)
 from trueline.adapters.shared.fields import FieldLook
 from trueline.adapters.shared.samples import SampleKeeper
 from trueline.record import Recorder, to_json
@@ -61,7 +72,7 @@ class BatchWatch(CurrentBatch):
         self._fetched: deque[list[Any]] = deque(maxlen=_PREFETCHED)
         self._by_tensor: OrderedDict[int, tuple[weakref.ref[Tensor], list[Any]]] = OrderedDict()
         self._linked: set[int] = set()
-        self._direct: tuple[Any, ...] | None = None
+        self._direct: Handed | None = None
         self.fields = FieldLook(recorder, readable)
         self.samples = SampleKeeper(recorder, row_of)
         # Whether the last root call was made outside of gradient functions or on a model in eval mode.
@@ -260,13 +271,12 @@ class BatchWatch(CurrentBatch):
             return None
         row = self._fetched_row(sized)
         if row is None:
-            key = (self.recorder.step, root, *map(id, sized))
-            if self._direct is not None and self._direct[0] == key:
-                return int(self._direct[1])
+            if self._direct is not None and self._direct.is_same(self.recorder.step, root, sized):
+                return self._direct.seq
             row = self._row(None, None, None, 0.0, [(str(place), tensor) for place, tensor in enumerate(sized)])
             if row is None:
                 return None
-            self._direct = (key, row[SEQ])
+            self._direct = Handed(row[SEQ], self.recorder.step, root, sized)
         self._linked.add(row[SEQ])
         self._current = row
         return int(row[SEQ])

@@ -20,7 +20,18 @@ from trueline.adapters.pytorch.known_samples import KnownSamples, known_samples_
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.samples import row_of
 from trueline.adapters.pytorch.tensors import array_of, dtype_name, is_plain, replace
-from trueline.adapters.shared.batches import LOADER, SEQ, SIZE, STEP, TARGET_KIND, TARGETS, CurrentBatch, target_field, targets_of
+from trueline.adapters.shared.batches import (
+    LOADER,
+    SEQ,
+    SIZE,
+    STEP,
+    TARGET_KIND,
+    TARGETS,
+    CurrentBatch,
+    Handed,
+    target_field,
+    targets_of,
+)
 from trueline.adapters.shared.fields import FieldLook
 from trueline.adapters.shared.samples import SampleKeeper
 from trueline.record import Recorder, to_json
@@ -32,21 +43,6 @@ from trueline.record.patches import Patches
 # Tensors of batches that a call may still be fed with, and how many batches a loader may be ahead when only time can tell.
 _REMEMBERED = 256
 _PREFETCHED = 3
-
-
-class _Handed:
-    """The tensors that a root module was called with last, without keeping them alive."""
-
-    def __init__(self, seq: int, step: int, root: int, tensors: list[Tensor]) -> None:
-        self.seq = seq
-        self._step = step
-        self._root = root
-        self._tensors = [weakref.ref(tensor) for tensor in tensors]
-
-    def is_same(self, step: int, root: int, tensors: list[Tensor]) -> bool:
-        if (step, root, len(tensors)) != (self._step, self._root, len(self._tensors)):
-            return False
-        return all(reference() is tensor for reference, tensor in zip(self._tensors, tensors, strict=True))
 
 
 class _Layout:
@@ -85,7 +81,7 @@ class BatchWatch(CurrentBatch):
         self._fetched: deque[list[Any]] = deque(maxlen=_PREFETCHED)
         self._by_address: OrderedDict[int, tuple[weakref.ref[Tensor], list[Any]]] = OrderedDict()
         self._linked: set[int] = set()
-        self._direct: _Handed | None = None
+        self._direct: Handed | None = None
         self._draws = DrawWatch(recorder)
         self.fields = FieldLook(recorder, readable)
         self.samples = SampleKeeper(recorder, row_of)
@@ -292,7 +288,7 @@ class BatchWatch(CurrentBatch):
             row = self._row(None, None, None, 0.0, [(str(place), tensor) for place, tensor in enumerate(sized)])
             if row is None:
                 return None
-            self._direct = _Handed(row[SEQ], self.recorder.step, root, sized)
+            self._direct = Handed(row[SEQ], self.recorder.step, root, sized)
         self._linked.add(row[SEQ])
         self._current = row
         return int(row[SEQ])

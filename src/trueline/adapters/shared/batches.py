@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,21 @@ class Current(NamedTuple):
     seq: int
     size: int
     classes: bytes | None
+
+
+class Handed:
+    """The tensors that a root module was called with last, without keeping them alive: others may get their addresses."""
+
+    def __init__(self, seq: int, step: int, root: int, tensors: list[Any]) -> None:
+        self.seq = seq
+        self._step = step
+        self._root = root
+        self._tensors = [weakref.ref(tensor) for tensor in tensors]
+
+    def is_same(self, step: int, root: int, tensors: list[Any]) -> bool:
+        if (step, root, len(tensors)) != (self._step, self._root, len(self._tensors)):
+            return False
+        return all(reference() is tensor for reference, tensor in zip(self._tensors, tensors, strict=True))
 
 
 class CurrentBatch(Watch):
