@@ -31,8 +31,9 @@ class Curves(msgspec.Struct, frozen=True):
 
 def compare_losses(mine: Run, reference: Run, perturbed: Run | None, *, half: str | None) -> Curves:
     """Set the losses of all steps that both runs have side by side."""
-    own = {step.id: step.loss for step in mine.steps}
     expected = {step.id: step.loss for step in reference.steps}
+    shared = _divided(mine, reference)
+    own = {step.id: None if step.loss is None else step.loss / shared for step in mine.steps}
     moved = {step.id: step.loss for step in perturbed.steps} if perturbed is not None else {}
     off: list[bool | None] = []
     band = 0.0
@@ -52,6 +53,20 @@ def compare_losses(mine: Run, reference: Run, perturbed: Run | None, *, half: st
     parted = _parted(off)
     sudden = parted is not None and _is_sudden(losses, parted)
     return Curves(off[0] if off else None, off[1] if len(off) > 1 else None, parted, losses, sudden)
+
+
+def _divided(mine: Run, reference: Run) -> float:
+    """What my losses have to be divided by to be the reference's, where one side divides each of the batches whose gradients it
+    adds up, and the other what comes of it."""
+    if not mine.steps or not reference.steps or not mine.steps[0].loss or not reference.steps[0].loss:
+        return 1.0
+    ratio = mine.steps[0].loss / reference.steps[0].loss
+    counts = {run.steps[0].backwards for run in (mine, reference)}
+    for count in counts - {0, 1}:
+        for factor in (float(count), 1.0 / count):
+            if math.isclose(ratio, factor, rel_tol=_LEAST["float32"]):
+                return factor
+    return 1.0
 
 
 def _is_sudden(losses: list[tuple[int, float | None, float | None]], parted: int) -> bool:

@@ -27,7 +27,8 @@ def explained(parting: Parting, differences: list[Difference], sides: Sides) -> 
         return _of_update(parting, differences, sides.reference, evidence)
     own = [each for each in differences if each.subject == "layer" and module is not None and each.module == module.name]
     own = [each for each in own if not each.hidden or parting.what == "running statistics"]
-    other_ops = other_operations(parting, sides)
+    # The operations are those of the first step.
+    other_ops = other_operations(parting, sides) if parting.step == 0 else None
     if other_ops is not None and parting.unsure and not parting.between:
         return _by_operations(other_ops, parting, own, evidence)
     if not parting.between and own:
@@ -38,9 +39,16 @@ def explained(parting: Parting, differences: list[Difference], sides: Sides) -> 
     if own:
         return _by(own[0], parting, evidence)
     location = (module.called or module.built) if module is not None else None
+    carried, fix = None, "Compare the code of both modules line by line."
+    if parting.step > 0:
+        carried = (
+            "The first step and its update are the same, and what this step computes is not: something that is carried over from "
+            "the step before it differs, such as a state that is kept or reset."
+        )
+        fix = "Carry over what the reference carries over from step to step."
     return Divergence(
-        parting.step, parting.phase, module.name if module else None, other.name if other else None, location, None, "cg.03",
-        "Compare the code of both modules line by line.", evidence,
+        parting.step, parting.phase, module.name if module else None, other.name if other else None, location, carried, "cg.03",
+        fix, evidence,
     )  # fmt: skip
 
 

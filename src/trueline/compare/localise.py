@@ -146,7 +146,7 @@ def _cut_otherwise(pair: Pair) -> bool:
 def forward(sides: Sides, told_otherwise: set[str]) -> Parting | None:
     """The layer that first injects an error. `told_otherwise`: paths of my layers whose settings differ: of these a smaller error
     is enough than of layers that should do the same."""
-    parting = _first_off(sides, _FIRST)
+    parting = first_off(sides, _FIRST)
     seen = None if parting is None or parting.pair is None or parting.between else sides.injected(parting.pair)
     # What is off may be no more than what came in, carried further: then a layer before it has injected that.
     is_carried = seen is not None and seen[0].relative <= seen[1]
@@ -163,7 +163,7 @@ def forward(sides: Sides, told_otherwise: set[str]) -> Parting | None:
     return parting
 
 
-def _first_off(sides: Sides, step: int) -> Parting | None:
+def first_off(sides: Sides, step: int) -> Parting | None:
     """The first layer, in the order of calls, whose output is off. What may not belong together counts when what follows is off
     too, and not when that is right again: layers without weights, modules of the authors' own, and outputs of another shape, as
     when one side pads inside of a layer and cuts the rest off."""

@@ -14,7 +14,16 @@ from trueline.compare.fairness import repeats, why_not_fair
 from trueline.compare.fused import fused_parameters
 from trueline.compare.gradients import gradient_differences
 from trueline.compare.layers import Layer, layers_of_run
-from trueline.compare.localise import Parting, Sides, backward, forward, running_statistics, update, without_counterpart
+from trueline.compare.localise import (
+    Parting,
+    Sides,
+    backward,
+    first_off,
+    forward,
+    running_statistics,
+    update,
+    without_counterpart,
+)
 from trueline.compare.measure import Distance
 from trueline.compare.operations import other_operations
 from trueline.compare.pairing import Pair, all_parameters, loose_pairs, pair_layers, parameter_pairs
@@ -34,6 +43,10 @@ from trueline.store.joined_names import first_of
 
 # Rates that are not read at every step are known at most so many steps late.
 _LASTING = 8
+
+
+# What changes the weights, whatever is computed from them.
+_OF_UPDATES = {"optimizer", "clip", "schedule", "gradient"}
 
 
 class Aligned(msgspec.Struct, frozen=True):
@@ -189,7 +202,10 @@ def _first(sides: Sides, found: Parting | None, curves: Curves, differences: lis
         return explained(found, differences, sides)
     if curves.first:
         return _at_loss(sides, curves, differences)
-    found = backward(sides) or update(sides) or running_statistics(sides, 1) or update(sides, 1)
+    found = backward(sides) or update(sides)
+    if found is None and curves.second and not any(each.subject in _OF_UPDATES for each in differences):
+        found = first_off(sides, 1)
+    found = found or running_statistics(sides, 1) or update(sides, 1)
     if found is not None:
         return explained(found, differences, sides)
     if curves.parted is None:

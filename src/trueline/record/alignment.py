@@ -59,6 +59,8 @@ class Alignment:
         self._used: set[int] = set()
         # Samples in the batch that the script fetched last, and in what took its place.
         self._samples = (1, 1)
+        # The first two axes of the reference's inputs, where they are the other way round in mine.
+        self._turned: tuple[int, int] | None = None
         self.paired: dict[str, str] = {}
         self._own_errors: dict[str, dict[int, OwnError]] = {}
         self.unpaired: list[str] = []
@@ -157,7 +159,7 @@ class Alignment:
             for place in reversed(range(len(given)))
             if place not in self._used
             and self._belongs(given[place], values)
-            and (found := fitted(given[place], values)) is not None
+            and (found := fitted(self._as_in_mine(given[place]), values)) is not None
         }
         if not fitting:
             return None
@@ -177,6 +179,12 @@ class Alignment:
         """Whether both hold as many values for a sample: targets that a mask picked are not those of whole batches."""
         mine, reference = self._samples
         return given.size * mine == values.size * reference
+
+    def _as_in_mine(self, given: NDArray[Any]) -> NDArray[Any]:
+        """One number for each place of a sequence, one after another, in the order of mine."""
+        if self._turned is None or given.ndim != 1 or given.size != self._turned[0] * self._turned[1]:
+            return given
+        return given.reshape(self._turned).T
 
     def _has_unused(self) -> bool:
         """Whether the reference's batch holds something that was given to nobody."""
@@ -199,6 +207,9 @@ class Alignment:
             return None
         self._used = {place for place, _ in matches}
         self._samples = next(((len(mine), len(found)) for mine, (_, found) in zip(fields, matches, strict=True)), (1, 1))
+        first, taken = fields[0], given[matches[0][0]]
+        turned = first.ndim > 1 and first.shape != taken.shape and first.shape[:2] == taken.shape[1::-1]
+        self._turned = (taken.shape[0], taken.shape[1]) if turned else None
         self.fed += 1
         return [found for _, found in matches]
 

@@ -36,6 +36,7 @@ class DrawWatch(Watch):
         self._drawn: deque[tuple[weakref.ref[Tensor], Key]] = deque(maxlen=_REMEMBERED)
         self._batch: tuple[Alignment, set[Key], int] | None = None
         self._step = -1
+        self._looks: set[Key] = set()
         self._filled: list[weakref.ref[Tensor]] = []
 
     def install(self, patches: Patches) -> None:
@@ -79,7 +80,9 @@ class DrawWatch(Watch):
         if not is_plain(tensor):
             return
         self._drawn.append((weakref.ref(tensor), key))
-        # What is drawn after the update is for the next batch.
+        # What is drawn after the update is for the next batch, and so is what looks as the inputs do that went in already.
+        if key == _MADE and _look(tensor) in self._looks:
+            self._batch = None
         if self._batch is not None and self._step == self.recorder.step:
             alignment, keys, size = self._batch
             if key in keys and tensor.shape[0] == size:
@@ -104,12 +107,17 @@ class DrawWatch(Watch):
         self._drawn.clear()
         self._batch = (alignment, keys, size)
         self._step = self.recorder.step
+        self._looks = {_look(tensor) for tensor in inputs}
 
     def _fill(self, alignment: Alignment, tensor: Tensor) -> None:
         values = alignment.beside(array_of(tensor))
         if values is not None:
             replace(tensor, values)
         self._filled.append(weakref.ref(tensor))
+
+
+def _look(tensor: Tensor) -> Key:
+    return (*tensor.shape, tensor.dtype)
 
 
 def _key(index: slice | Tensor | list[Any] | NDArray[Any]) -> Key:
