@@ -134,3 +134,89 @@ def test_gradients_that_do_not_come_through(tmp_path: Path, changed: dict[str, s
     assert (parted["step"], parted["phase"], parted["item"]) == (0, "backward", "cg.02"), parted
     assert parted["module"] in {module, None}
     assert words in parted["cause"]
+
+
+ACCUMULATED = """
+import numpy as np
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+data = np.random.default_rng(0).normal(size=(300, 6)).astype(np.float32)
+rng = np.random.default_rng({seed})
+net = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 2))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(8):
+    optimizer.zero_grad()
+    for _ in range(2):
+        rows = rng.choice(300, 20)
+        scores = net(torch.from_numpy(data[rows]))
+        loss = nn.functional.cross_entropy(scores, torch.from_numpy((data[rows, 0] > 0).astype(np.int64)))
+        {backward}
+    {after}
+    optimizer.step()
+"""
+DIVIDED_BEFORE = {"backward": "(loss / 2).backward()", "after": "pass"}
+DIVIDED_AFTER = {"backward": "loss.backward()", "after": "[parameter.grad.div_(2) for parameter in net.parameters()]"}
+
+
+def test_accumulated_batches_divided_before_and_after(tmp_path: Path) -> None:
+    (tmp_path / "ref.py").write_text(ACCUMULATED.format(seed=1, **DIVIDED_BEFORE))
+    (tmp_path / "mine.py").write_text(ACCUMULATED.format(seed=1, **DIVIDED_AFTER))
+    found = compared(tmp_path, "mine.py", "ref.py")
+    assert found["first_divergence"] is None, found["first_divergence"]
+    assert found["first_step_loss_differs"] is False
+    mine, _, perturbed = runs(tmp_path)
+    for fed in (mine, perturbed):
+        assert msgspec.json.decode(fed.meta["alignment"])["fed"] == 16
+
+
+def test_accumulated_batches_that_are_not_divided(tmp_path: Path) -> None:
+    (tmp_path / "ref.py").write_text(ACCUMULATED.format(seed=1, **DIVIDED_BEFORE))
+    (tmp_path / "mine.py").write_text(ACCUMULATED.format(seed=1, **DIVIDED_AFTER | {"after": "pass"}))
+    parted = compared(tmp_path, "mine.py", "ref.py")["first_divergence"]
+    assert (parted["step"], parted["phase"]) == (0, "backward"), parted
+    assert "2 times the reference's" in parted["cause"]
+
+
+CARRIED = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+text = torch.randint(0, 9, (400,), generator=torch.Generator().manual_seed(0))
+
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.rnn, self.out = nn.Embedding(9, 8), nn.GRU(8, 12), nn.Linear(12, 9)
+        self.state = None
+
+    def forward(self, x):
+        given, state = self.rnn(self.table(x), self.state)
+        self.state = state.detach()
+        return self.out(given)
+
+
+net = Reader()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+for step in range(6):
+    {reset}
+    part = text.view(10, 40).t()[step * 5 : step * 5 + 6]
+    scores = net(part[:-1])
+    loss = nn.functional.cross_entropy(scores.flatten(0, 1), part[1:].flatten())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_state_that_is_not_carried_over(tmp_path: Path) -> None:
+    (tmp_path / "ref.py").write_text(CARRIED.format(reset="pass"))
+    (tmp_path / "mine.py").write_text(CARRIED.format(reset="net.state = None"))
+    found = compared(tmp_path, "mine.py", "ref.py")
+    parted = found["first_divergence"]
+    assert (found["first_step_loss_differs"], found["second_step_loss_differs"]) == (False, True)
+    assert (parted["step"], parted["phase"]) == (1, "forward"), parted
+    assert "carried over" in parted["cause"]

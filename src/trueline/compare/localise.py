@@ -95,6 +95,17 @@ class Sides:
             if not self._half and len(shapes[other]) > 1:
                 yield None, own, other, False
 
+    def gets_none(self, step: int, mine: str, reference: str) -> bool:
+        """Whether a parameter that is trained gets a gradient in the reference and none in mine, where gradients that are there
+        are all known."""
+        expected = self.expected.get(step, "gradient", reference)
+        trained = {name for layer in self.layers[0] for name, each in layer.named.items() if each.trainable}
+        if self.mine.framework != "pytorch" or expected is None or not np.any(expected) or mine not in trained:
+            return False
+        return self.kept.get(step, "gradient", mine) is None and any(
+            self.kept.get(step, "gradient", name) is not None for name in trained
+        )
+
     def knows_gradients(self, step: int) -> bool:
         """Whether the gradients of what both sides train are known on both sides."""
         known = [
@@ -311,6 +322,8 @@ def parameters(sides: Sides, role: str, phase: str, step: int) -> Parting | None
     worst: Parting | None = None
     for pair, mine, reference, buffer in sides.parameters():
         found = None if buffer else sides.apart(step, role, mine, reference)
+        if role == "gradient" and found is None and not buffer and sides.gets_none(step, mine, reference):
+            found = Distance(1.0, math.inf, 0.0, "there is none"), 0.0
         if found is not None and role == "gradient":
             found = found[0], max(found[1], sides.cancelled(step, pair, reference))
         if found is not None and found[0].relative > found[1] and (worst is None or found[0].relative > worst.apart.relative):
