@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from trueline.checks._dataflow import Trace, is_in, line_of, plain
 from trueline.compare.difference import Difference
-from trueline.model import Location, Op, Parameter
+from trueline.compare.layers import learnt_by_name
+from trueline.model import Location, Op
 from trueline.store import Run
 from trueline.store.joined_names import first_of
 
@@ -18,7 +19,7 @@ def gradient_differences(mine: Run, reference: Run, parameters: dict[str, str]) 
 
 
 def _frozen(mine: Run, reference: Run, parameters: dict[str, str]) -> list[Difference]:
-    own, expected = _trainable(mine), _trainable(reference)
+    own, expected = learnt_by_name(mine), learnt_by_name(reference)
     found = []
     for name, other in parameters.items():
         a, b = own.get(name), expected.get(first_of(other))
@@ -35,10 +36,6 @@ def _frozen(mine: Run, reference: Run, parameters: dict[str, str]) -> list[Diffe
             )
         )  # fmt: skip
     return found
-
-
-def _trainable(run: Run) -> dict[str, Parameter]:
-    return {f"{run.modules[each.root].name}.{each.path}": each for each in run.parameters.values() if not each.buffer}
 
 
 def _cut_off(mine: Run, reference: Run) -> list[Difference]:

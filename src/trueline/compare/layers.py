@@ -77,6 +77,11 @@ def words_of(path: str) -> list[str]:
     return found
 
 
+def learnt_by_name(run: Run) -> dict[str, Parameter]:
+    """All parameters of a run, by their names in it, `root.path`; no buffers."""
+    return {f"{run.modules[each.root].name}.{each.path}": each for each in run.parameters.values() if not each.buffer}
+
+
 def call_order(run: Run) -> dict[int, int]:
     """Modules by the place of their first call that ended with an output that was measured; empty where calls are not seen."""
     found: dict[int, int] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trueline.compare.difference import Difference
+from trueline.compare.layers import learnt_by_name
 from trueline.model import Parameter
 from trueline.store import Run
 from trueline.store.joined_names import first_of
@@ -11,7 +12,10 @@ from trueline.store.joined_names import first_of
 def tie_differences(mine: Run, reference: Run, parameters: dict[str, str]) -> list[Difference]:
     """Tables of embeddings that one side uses a second time, where the other has a parameter of its own for that. `parameters`:
     mine, and the reference's that take their place."""
-    own, expected = (_by_name(run) for run in (mine, reference))
+    # What is tied counts once.
+    own, expected = (
+        {name: each for name, each in learnt_by_name(run).items() if each.same_as is None} for run in (mine, reference)
+    )
     counterparts = {name: first_of(other) for name, other in parameters.items()}
     found = []
     for alone, table in _apart(own, expected, counterparts, reference):
@@ -38,15 +42,6 @@ def tie_differences(mine: Run, reference: Run, parameters: dict[str, str]) -> li
             )
         )  # fmt: skip
     return found
-
-
-def _by_name(run: Run) -> dict[str, Parameter]:
-    """What a run learns, by `root.path`; what is tied counts once."""
-    return {
-        f"{run.modules[each.root].name}.{each.path}": each
-        for each in run.parameters.values()
-        if each.same_as is None and not each.buffer
-    }
 
 
 def _apart(
