@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueline.compare.input_values import _other_features, _scaled_a_little
+from trueline.compare.input_values import _other_features, _scaled_a_little, same_but_for_scales
 from trueline.model import FieldStat
 
 TABLE = np.random.default_rng(0).normal(size=(400, 5)) * [1, 20, 3, 8, 1] + [5, 120, 40, 2, 0]
@@ -51,3 +51,22 @@ def test_the_same_samples_are_the_same() -> None:
 def test_random_changes_of_the_same_samples_are_no_scale() -> None:
     changed = by(0) + 0.05 * np.random.default_rng(2).normal(size=TABLE.shape)
     assert _scaled_a_little(looks(changed), looks(by(0))) is None
+
+
+def test_the_same_samples_shifted_a_little() -> None:
+    words = _scaled_a_little(looks(by(0) + 0.01), looks(by(0)))
+    assert words is not None
+    assert "0.01 std beside" in words
+
+
+def test_rounding_of_large_values_is_no_shift() -> None:
+    far = TABLE / TABLE.std(0) + 3000
+    assert _scaled_a_little(looks(far * (1 + 1e-7)), looks(far)) is None
+
+
+def test_the_same_samples_standardised_otherwise_are_in_the_same_order() -> None:
+    of_the_first_rows = (TABLE - TABLE[:300].mean(0)) / TABLE[:300].std(0)
+    assert same_but_for_scales(looks(of_the_first_rows), looks(by(0)))
+    assert same_but_for_scales(looks(TABLE), looks(by(0)))
+    assert not same_but_for_scales(looks(of_the_first_rows[::-1]), looks(by(0)))
+    assert not same_but_for_scales(looks(np.roll(of_the_first_rows, 1, axis=0)), looks(by(0)))

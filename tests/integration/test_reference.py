@@ -79,6 +79,16 @@ main()
 """
 
 
+# An average of the weights, evaluated beside the model.
+AVERAGED = """
+            with torch.no_grad():
+                for kept, new in zip(averaged.parameters(), model.parameters()):
+                    kept.lerp_(new, 0.1)
+                averaged.eval()
+                averaged(inputs[:24])
+"""
+
+
 def compared(folder: Path, mine: str, reference: str, *options: str) -> dict[str, Any]:
     found = folder / "found.json"
     command = ["diagnose", mine, "--no-rerun", "--reference", reference, "--json", str(found), *options]
@@ -121,6 +131,21 @@ def test_faithful_refactor_does_not_part(tmp_path: Path, half: bool) -> None:
         "model.2.weight": "net.fc2.weight",
         "model.2.bias": "net.fc2.bias",
     }
+
+
+@pytest.mark.parametrize("eps", ["", ", eps=1e-3"], ids=["faithful", "eps"])
+def test_a_copy_for_averages_of_the_weights_takes_no_part(tmp_path: Path, eps: str) -> None:
+    mine, reference = scripts(tmp_path, eps=eps)
+    script = tmp_path / mine
+    text = script.read_text(encoding="utf-8")
+    text = text.replace("import torch\n", "import copy\nimport torch\n", 1)
+    text = text.replace("    adam = ", "    averaged = copy.deepcopy(model)\n    adam = ", 1)
+    text = text.replace("            adam.step()\n", f"            adam.step()\n{AVERAGED}", 1)
+    script.write_text(text, encoding="utf-8")
+    told = compared(tmp_path, mine, reference)
+    assert not told["unmatched"]
+    found = told["first_divergence"]
+    assert (None if found is None else (found["phase"], found["module"])) == (("forward", "model.0.scale") if eps else None)
 
 
 def test_other_eps_of_a_norm(tmp_path: Path) -> None:

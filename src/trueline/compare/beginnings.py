@@ -9,7 +9,7 @@ import numpy as np
 
 from trueline.checks._data_origin import where_made
 from trueline.compare.difference import Difference
-from trueline.compare.input_values import FIRST_BATCHES, input_looks, value_difference
+from trueline.compare.input_values import FIRST_BATCHES, input_looks, same_but_for_scales, value_difference
 from trueline.compare.pairing import Pair
 from trueline.model import Batch, Loader, Location, TensorStat
 from trueline.store import SCRIPT_FILE, Run
@@ -235,7 +235,7 @@ def _same_order(mine: Run, reference: Run, own: list[Batch], expected: list[Batc
     looks = list(zip(first[:FIRST_BATCHES], second[:FIRST_BATCHES], strict=False))
     if len(looks) < 2 or any(a.shape != b.shape for a, b in looks):
         return None
-    return all(np.allclose(a.mean, b.mean, rtol=1e-4, atol=1e-6) for a, b in looks)
+    return all(np.allclose(a.mean, b.mean, rtol=1e-4, atol=1e-6) for a, b in looks) or same_but_for_scales(first, second)
 
 
 def _number(value: float | None) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trueline.compare.difference import Difference
 from trueline.model import FieldStat, Location
@@ -18,9 +20,11 @@ _ERRORS = 6.0
 _FEWEST_LOOKS = 4
 _OFF = 0.3
 _MANY = 0.1
-# A scale of the same samples that is the same in all batches to this, and off by that.
+# A scale of the same samples that is the same in all batches to this, and off by that; and their shift, in deviations.
 _STEADY = 1e-4
 _LITTLE = 2e-4
+# What means of float32 values may be off by.
+_ROUNDED = 1e-5
 
 
 def value_difference(mine: Run, reference: Run, line: Location | None, *, same_samples: bool) -> Difference | None:
@@ -74,23 +78,56 @@ def _other_features(mine: list[FieldStat], reference: list[FieldStat]) -> str | 
     )
 
 
-def _scaled_a_little(mine: list[FieldStat], reference: list[FieldStat]) -> str | None:
-    """By how much the same samples are scaled otherwise, where that is the same in all batches: random changes are not."""
+class _Scales(NamedTuple):
+    """Feature by feature: what the deviations of mine are of the reference's, what is then added, in the reference's deviations,
+    and how far both scatter between batches."""
+
+    scale: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+    # How far rounding may move the shift.
+    rounding: NDArray[np.float64]
+
+
+def _scales(mine: list[FieldStat], reference: list[FieldStat]) -> _Scales | None:
+    """From one look per batch; None where there are too few, or of other shapes."""
     looks = list(zip(mine, reference, strict=False))
     if len(looks) < _FEWEST_LOOKS or any(a.shape != b.shape or len(a.std) != len(b.std) for a, b in looks):
         return None
-    own, expected = (np.array([look.std for look in side], dtype=np.float64) for side in zip(*looks, strict=True))
-    alive = (np.minimum(own, expected) > 1e-6).all(axis=0)
-    ratios = own[:, alive] / expected[:, alive]
-    scatter = ratios.std(axis=0)
+    own, expected = (np.array([(look.mean, look.std) for look in side], dtype=np.float64) for side in zip(*looks, strict=True))
+    alive = (np.minimum(own[:, 1], expected[:, 1]) > 1e-6).all(axis=0)
+    own, expected = own[:, :, alive], expected[:, :, alive]
+    ratios = own[:, 1] / expected[:, 1]
     scale = ratios.mean(axis=0)
-    off = (scatter < _STEADY) & (np.abs(scale - 1) > np.maximum(_LITTLE, 10 * scatter))
-    if not off.size or np.count_nonzero(off) < _MANY * off.size:
+    spread = expected[:, 1].mean(axis=0)
+    shifts = (own[:, 0] - scale * expected[:, 0]) / spread
+    return _Scales(
+        scale, shifts.mean(axis=0), np.maximum(ratios.std(axis=0), shifts.std(axis=0)),
+        _ROUNDED * np.abs(expected[:, 0]).max(axis=0) / spread,
+    )  # fmt: skip
+
+
+def same_but_for_scales(mine: list[FieldStat], reference: list[FieldStat]) -> bool:
+    """Whether the batches hold the same samples, each feature scaled and shifted in its own way: other samples have other
+    deviations and means in every batch."""
+    found = _scales(mine[:FIRST_BATCHES], reference[:FIRST_BATCHES])
+    return found is not None and bool(found.scale.size) and bool((found.scatter < _STEADY).all())
+
+
+def _scaled_a_little(mine: list[FieldStat], reference: list[FieldStat]) -> str | None:
+    """By how much the same samples are scaled or shifted otherwise, where that is the same in all batches: random changes are
+    not."""
+    found = _scales(mine, reference)
+    if found is None or not found.scale.size:
         return None
-    worst = int(np.argmax(np.where(off, np.abs(scale - 1), -1.0)))
+    apart = np.maximum(np.abs(found.scale - 1), np.maximum(np.abs(found.shift) - found.rounding, 0.0))
+    off = (found.scatter < _STEADY) & (apart > np.maximum(_LITTLE, 10 * found.scatter))
+    if np.count_nonzero(off) < _MANY * off.size:
+        return None
+    worst = int(np.argmax(np.where(off, apart, -1.0)))
     return (
-        f"the same samples have {scale[worst]:.6g} times the reference's std in every batch "
-        f"({np.count_nonzero(off)} of {off.size} features differ)"
+        f"the same samples have {found.scale[worst]:.6g} times the reference's std in every batch, and a mean that is "
+        f"{found.shift[worst]:.2g} std beside ({np.count_nonzero(off)} of {off.size} features differ)"
     )
 
 

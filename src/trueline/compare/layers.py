@@ -90,8 +90,31 @@ def call_order(run: Run) -> dict[int, int]:
     return found
 
 
+def layers_of_both(mine: Run, reference: Run) -> tuple[list[Layer], list[Layer]]:
+    """The layers of two runs that may be each other's; without copies of a model that one side keeps and the other does not,
+    as for averages of its weights."""
+    own, expected = layers_of_run(mine), layers_of_run(reference)
+    excess = len({layer.root for layer in own if layer.parameters}) - len({layer.root for layer in expected if layer.parameters})
+    if excess > 0:
+        own = _without_copies(mine, own)
+    elif excess < 0:
+        expected = _without_copies(reference, expected)
+    return own, expected
+
+
+def _without_copies(run: Run, layers: list[Layer]) -> list[Layer]:
+    """The layers but for those of models that are never trained and have the same parameters as one that is."""
+    trained = {run.modules[call.module].root for call in run.root_calls if call.grad and not call.loss}
+    held: dict[int, set[tuple[str, tuple[int, ...]]]] = {}
+    for parameter in run.parameters.values():
+        held.setdefault(parameter.root, set()).add((parameter.path, parameter.shape))
+    learning = [held[root] for root in trained if root in held]
+    copies = {root for root, parameters in held.items() if root not in trained and parameters in learning}
+    return [layer for layer in layers if layer.module.root not in copies]
+
+
 def layers_of_run(run: Run) -> list[Layer]:
-    """The layers of the models that the run trains."""
+    """The layers of the models of a run."""
     modules = [module for module in run.modules.values() if module.kind != "loss"]
     order = call_order(run)
     layers = layers_of(modules, list(run.parameters.values()), order, {root.id: root.name for root in run.roots})

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueline.compare.fairness import trained_model
 from trueline.compare.kept import Kept
-from trueline.compare.layers import Layer, layers_of_run
+from trueline.compare.layers import Layer, layers_of_both
 from trueline.compare.measure import Distance, Floor, OwnErrors, distance
 from trueline.compare.pairing import Pair, loose_pairs, parameter_pairs, shared_parameters, without_ones
 from trueline.knowledge import same_layer
@@ -49,7 +49,7 @@ class Sides:
         self.mine = mine
         self.reference = reference
         self.pairs = pairs
-        self.layers = layers_of_run(mine), layers_of_run(reference)
+        self.layers = layers_of_both(mine, reference)
         self.loose = loose_pairs(*self.layers, pairs)
         self.kept = Kept(mine)
         self.expected = Kept(reference)

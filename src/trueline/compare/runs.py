@@ -13,7 +13,7 @@ from trueline.compare.explain import explained, pairs_as_rows
 from trueline.compare.fairness import repeats, why_not_fair
 from trueline.compare.fused import fused_parameters
 from trueline.compare.gradients import gradient_differences
-from trueline.compare.layers import Layer, layers_of_run
+from trueline.compare.layers import Layer, layers_of_both
 from trueline.compare.localise import (
     Parting,
     Sides,
@@ -69,7 +69,7 @@ def compare_runs(
     # Compiled graphs hide clipping and losses, which aligned runs show; they are also looked at in every step.
     shown = (mine, reference) if aligned is None else (aligned.mine, aligned.reference)
     differences += settings_that_differ(*shown, pairs, exact=aligned is not None)
-    own, expected = layers_of_run(mine), layers_of_run(reference)
+    own, expected = layers_of_both(mine, reference)
     curves = Curves(None, None, None, [])
     divergence = doubt = None
     if aligned is not None:
@@ -101,23 +101,22 @@ def compare_runs(
 
 
 def pair_runs(mine: Run, reference: Run, fixed: dict[str, str] | None = None) -> list[Pair]:
-    return pair_layers(layers_of_run(mine), layers_of_run(reference), fixed)
+    return pair_layers(*layers_of_both(mine, reference), fixed)
 
 
 def parameters_of(mine: Run, reference: Run, fixed: dict[str, str] | None = None) -> dict[str, str]:
     """My parameters and the reference's that take their place."""
-    return all_parameters(layers_of_run(mine), layers_of_run(reference), fixed)
+    return all_parameters(*layers_of_both(mine, reference), fixed)
 
 
 def what_alignment_hides(mine: Run, reference: Run, pairs: list[Pair]) -> list[Difference]:
     """Data and initial weights, as the scripts have them."""
-    own = {layer.module.path: layer for layer in layers_of_run(mine)}
-    expected = {layer.module.path: layer for layer in layers_of_run(reference)}
+    own, expected = ({_place(layer): layer for layer in layers} for layers in layers_of_both(mine, reference))
     # The same layers in the runs as they are, whose parameters have other numbers.
     natural = [
-        Pair(own[pair.mine.module.path], expected[pair.reference.module.path], pair.confidence)
+        Pair(own[_place(pair.mine)], expected[_place(pair.reference)], pair.confidence)
         for pair in pairs
-        if pair.mine.module.path in own and pair.reference.module.path in expected
+        if _place(pair.mine) in own and _place(pair.reference) in expected
     ]
     return [
         *data_differences(mine, reference),
@@ -126,9 +125,14 @@ def what_alignment_hides(mine: Run, reference: Run, pairs: list[Pair]) -> list[D
     ]
 
 
+def _place(layer: Layer) -> tuple[str, str]:
+    """Where a layer stands in its script, the first of those that were put together."""
+    return layer.root, layer.module.path
+
+
 def settings_that_differ(mine: Run, reference: Run, pairs: list[Pair], *, exact: bool) -> list[Difference]:
     """Everything that two runs were told otherwise, whether or not it matters. `exact`: rates are known at every step."""
-    counterparts = parameter_pairs(pairs) | loose_pairs(layers_of_run(mine), layers_of_run(reference), pairs)
+    counterparts = parameter_pairs(pairs) | loose_pairs(*layers_of_both(mine, reference), pairs)
     schedule = schedule_difference(mine, reference, lasting=1 if exact else _LASTING)
     precision = precision_difference(mine, reference)
     optimizer = optimizer_differences(mine, reference, {own: first_of(other) for own, other in counterparts.items()})
@@ -269,8 +273,13 @@ def _unmatched(own: list[Layer], expected: list[Layer], pairs: list[Pair]) -> li
     loose = loose_pairs(own, expected, pairs)
     found = []
     for side, layers, taken, known in (
-        ("mine", own, {module.path for pair in pairs for module in pair.mine.modules}, set(loose)),
-        ("reference", expected, {module.path for pair in pairs for module in pair.reference.modules}, set(loose.values())),
+        ("mine", own, {(pair.mine.root, module.path) for pair in pairs for module in pair.mine.modules}, set(loose)),
+        (
+            "reference",
+            expected,
+            {(pair.reference.root, module.path) for pair in pairs for module in pair.reference.modules},
+            set(loose.values()),
+        ),
     ):
         found += [
             {
@@ -278,7 +287,7 @@ def _unmatched(own: list[Layer], expected: list[Layer], pairs: list[Pair]) -> li
                 "parameters": len(layer.parameters),
             }
             for layer in layers
-            if layer.module.path not in taken
+            if _place(layer) not in taken
             and not (layer.parameters and layer.named.keys() <= known)
         ]  # fmt: skip
     shapes = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trueline.compare.difference import Difference
-from trueline.compare.layers import learnt_by_name
+from trueline.compare.layers import layers_of_both, learnt_by_name
 from trueline.model import Parameter
 from trueline.store import Run
 from trueline.store.joined_names import first_of
@@ -12,9 +12,9 @@ from trueline.store.joined_names import first_of
 def tie_differences(mine: Run, reference: Run, parameters: dict[str, str]) -> list[Difference]:
     """Tables of embeddings that one side uses a second time, where the other has a parameter of its own for that. `parameters`:
     mine, and the reference's that take their place."""
-    # What is tied counts once.
     own, expected = (
-        {name: each for name, each in learnt_by_name(run).items() if each.same_as is None} for run in (mine, reference)
+        _counted_once(run, {layer.module.root for layer in layers})
+        for run, layers in zip((mine, reference), layers_of_both(mine, reference), strict=True)
     )
     counterparts = {name: first_of(other) for name, other in parameters.items()}
     found = []
@@ -42,6 +42,11 @@ def tie_differences(mine: Run, reference: Run, parameters: dict[str, str]) -> li
             )
         )  # fmt: skip
     return found
+
+
+def _counted_once(run: Run, roots: set[int]) -> dict[str, Parameter]:
+    """The parameters of these models; those that are tied once."""
+    return {name: each for name, each in learnt_by_name(run).items() if each.same_as is None and each.root in roots}
 
 
 def _apart(
