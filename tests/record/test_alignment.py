@@ -48,7 +48,7 @@ def test_batches_of_the_reference_in_their_order(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     first = Alignment(tmp_path / "a")
     for number in range(3):
-        assert first.fetched([np.full((2, 2), float(number)), np.array([number, number])]) is None
+        assert first.fetched([np.full((2, 2), float(number)), np.array([number, number])], step=0) is None
     first.close()
     kept = Feed(tmp_path / "a")
     assert len(kept) == 3
@@ -62,9 +62,9 @@ def test_batches_of_the_reference_in_their_order(tmp_path: Path) -> None:
 
 def test_batch_that_was_for_evaluation_is_taken_back(tmp_path: Path) -> None:
     kept = Alignment(tmp_path)
-    kept.fetched([np.zeros((2, 2))])
+    kept.fetched([np.zeros((2, 2))], step=0)
     kept.took_back()
-    kept.fetched([np.ones((2, 2))])
+    kept.fetched([np.ones((2, 2))], step=0)
     kept.close()
     assert len(Feed(tmp_path)) == 1
     assert Feed(tmp_path).read(0)[0].tolist() == [[1.0, 1.0], [1.0, 1.0]]  # type: ignore[index]
@@ -99,14 +99,14 @@ def test_what_the_model_computed_stays(tmp_path: Path) -> None:
     reference = Alignment(tmp_path / "reference")
     (tmp_path / "reference").mkdir()
     x, code, other = np.ones((4, 6), np.float32), np.full((4, 2), 2, np.float32), np.full((4, 2), 3, np.float32)
-    reference.fetched([x])
+    reference.fetched([x], step=0)
     reference.beside(code)
     reference.beside(other)
     reference.close()
     mine = Alignment(tmp_path / "mine")
     (tmp_path / "mine").mkdir()
     mine._given = reference._kept
-    assert mine.fetched([x]) is not None
+    assert mine.fetched([x], step=0) is not None
     # Nearly the first of the two, then nearly the second: neither is replaced.
     assert mine.beside(code * np.float32(1 + 1e-6)) is None
     assert mine.beside(other) is None
@@ -117,11 +117,11 @@ def test_what_the_model_computed_stays(tmp_path: Path) -> None:
 def test_targets_that_a_mask_picked_are_not_those_of_the_batch(tmp_path: Path) -> None:
     reference = Alignment(tmp_path / "reference")
     (tmp_path / "reference").mkdir()
-    reference.fetched([np.zeros((4, 9), np.int64), np.arange(4)])
+    reference.fetched([np.zeros((4, 9), np.int64), np.arange(4)], step=0)
     reference.close()
     mine = Alignment(tmp_path / "mine")
     (tmp_path / "mine").mkdir()
     mine._given = reference._kept
-    assert mine.fetched([np.ones((4, 9), np.int64)]) is not None
+    assert mine.fetched([np.ones((4, 9), np.int64)], step=0) is not None
     assert mine.target(np.zeros(23, np.int64)) is None
     assert mine.unfit is not None

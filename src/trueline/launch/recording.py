@@ -22,6 +22,7 @@ from trueline.launch.spawned import watch_spawn
 from trueline.model import RunInfo
 from trueline.record import Recorder
 from trueline.record.alignment import Alignment
+from trueline.record.generators import GeneratorWatch
 from trueline.record.patches import Patches
 from trueline.record.process import ProcessWatch
 from trueline.store import FORMAT, SCRATCH_FOLDER, SCRIPT_FILE, Writer, create_run_directory, write_info, write_tensors
@@ -94,11 +95,13 @@ class Recording:
         self._adapters: list[Adapter] = []
         self._patches = Patches()
         self._process = ProcessWatch(self.recorder, str(self.directory.absolute()) + os.sep)
+        self._generators = GeneratorWatch(self.recorder)
         self._hook = ImportHook(FRAMEWORKS, self._framework_imported)
 
     def start(self) -> None:
         _running.append(self)
         self._process.install(self._patches)
+        self._generators.install(self._patches)
         self._hook.install()
         os.register_at_fork(after_in_child=self.recorder.forget)
 
@@ -147,6 +150,7 @@ class Recording:
     def resume(self) -> None:
         """Go on after `pause`."""
         self._process.install(self._patches)
+        self._generators.install(self._patches)
         for adapter in self._adapters:
             adapter.install()
         self.recorder.resume()

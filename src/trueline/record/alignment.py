@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.model import Module, Parameter
+from trueline.record.noise import Noise, own_generator
 from trueline.record.statistics import relative_distance
 from trueline.store import Run, read_tensors
 from trueline.store.feed import Feed
@@ -21,6 +22,8 @@ ALIGNED_STEPS = frozenset({0, 1, 2})
 INITIAL = "initial"
 # Targets that a model computes on both sides are not further apart; those of other samples are.
 _NEAR = 1e-3
+# Inputs that are made alike are not further apart; those that are scaled a little otherwise are.
+_SAME = 1e-5
 
 Pairing = Callable[[str, list[Module], list[Parameter]], dict[str, str]]
 
@@ -45,18 +48,20 @@ class Alignment:
         self, directory: Path, *, reference: Path | None = None, pair: Pairing | None = None, perturbed: bool = False
     ) -> None:
         self._kept = Feed(directory)
-        self._reference = None if reference is None else str(reference.absolute())
+        self._reference = reference
         self._given = None if reference is None else Feed(reference)
         self._pair = pair
         self._perturbed = perturbed
         self._weights: dict[str, NDArray[Any]] = {}
         if reference is not None:
             self._weights = _initial_weights(reference)
+        self.noise = Noise()
         self._number = -1
-        # Of random numbers, since the last batch was fetched.
-        self._draws = 0
         self._entry: list[NDArray[Any]] = []
         self._used: set[int] = set()
+        # Whether the script makes the reference's batches by itself, drawn alike: all that belongs to them is its own then.
+        self._made_alike = False
+        self._inputs: tuple[int, list[NDArray[Any]]] = (-1, [])
         # Samples in the batch that the script fetched last, and in what took its place.
         self._samples = (1, 1)
         # The first two axes of the reference's inputs, where they are the other way round in mine.
@@ -91,8 +96,7 @@ class Alignment:
         """The values, or their neighbours in floating point where noise is wanted."""
         if not self._perturbed or values.dtype.kind != "f" or not values.size:
             return values
-        # A generator of its own: the script's stay as they are.
-        up = np.random.default_rng(values.size).integers(0, 2, values.shape).astype(bool)
+        up = own_generator(values.size).integers(0, 2, values.shape).astype(bool)
         return np.nextafter(values, np.where(up, np.inf, -np.inf).astype(values.dtype))
 
     @property
@@ -103,35 +107,53 @@ class Alignment:
         """Keep what a layer (`root.path`) does to what it is given, for the output at this position."""
         self._own_errors.setdefault(path, {})[position] = own
 
-    def noise(self, kind: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
-        """Numbers of a standard distribution, `normal` or `uniform`, that every run draws here; None before the first batch."""
-        if self._number < 0:
-            return None
-        self._draws += 1
-        generator = np.random.default_rng((self._number, self._draws))
-        return generator.standard_normal(shape) if kind == "normal" else generator.random(shape)
-
     # Batches
 
-    def fetched(self, fields: list[NDArray[Any]]) -> list[NDArray[Any]] | None:
-        """What takes the place of the arrays of a batch that was fetched to train with; None when they stay."""
+    def fetched(self, fields: list[NDArray[Any]], *, step: int, by_hand: bool = False) -> list[NDArray[Any]] | None:
+        """What takes the place of the arrays of a batch to train with, of a loader or made `by_hand`; None when they
+        stay."""
         self._flush()
+        self.noise.begin()
         self._number += 1
-        self._draws = 0
         self._used = set()
         self._entry = fields
-        if self._given is not None:
+        self._made_alike = by_hand and self._is_made_alike(fields, self._number, step)
+        if self._made_alike:
+            self.fed += 1
+            self._has_targets = True
+        elif self._given is not None:
             replaced = self._fitted(fields)
             # Of samples that are the same, the targets are too.
-            same = replaced is not None and all(map(np.array_equal, replaced, fields))
+            same = replaced is not None and all(map(_is_same, replaced, fields))
             self._has_targets = same or len(fields) > 1 or not self._has_unused()
             if replaced is not None:
                 self._entry = [self.nudged(array) for array in replaced]
                 return self._entry
-        elif self._perturbed:
+        if self._perturbed and (self._made_alike or self._given is None):
             self._entry = [self.nudged(array) for array in fields]
             return self._entry
         return None
+
+    def _is_made_alike(self, fields: list[NDArray[Any]], number: int, step: int) -> bool:
+        """Whether these are what the reference's model was given, and not what its loader gave: noise may have been added."""
+        if step not in ALIGNED_STEPS:
+            return self._made_alike
+        given = (self._given.read(number) if self._given is not None else None) or []
+        matches = _matched(given, fields)
+        if matches is not None and all(_is_same(found, mine) for (_, found), mine in zip(matches, fields, strict=True)):
+            return False
+        known = [*given, *self._model_inputs(step)]
+        varies = any(array.size and np.ptp(array) for array in fields)
+        return varies and all(any(_is_same(fitted(other, mine), mine) for other in known) for mine in fields)
+
+    def _model_inputs(self, step: int) -> list[NDArray[Any]]:
+        """What the reference's layers were given at a step."""
+        if self._reference is None:
+            return []
+        if self._inputs[0] != step:
+            kept = read_tensors(self._reference, step, Run(self._reference).rank)
+            self._inputs = (step, [values for name, values in kept.items() if name.startswith("input/")])
+        return self._inputs[1]
 
     def took_back(self) -> None:
         """The last batch was not for training after all."""
@@ -150,7 +172,7 @@ class Alignment:
         """What takes the place of something that belongs to the inputs that were fetched last; None when it stays."""
         if self._number < 0:
             return None
-        given = None if self._given is None else self._given.read(self._number)
+        given = None if self._given is None or self._made_alike else self._given.read(self._number)
         if given is None:
             self._entry = [*self._entry, values]
             return None
@@ -188,13 +210,13 @@ class Alignment:
 
     def _has_unused(self) -> bool:
         """Whether the reference's batch holds something that was given to nobody."""
-        given = None if self._given is None else self._given.read(self._number)
+        given = None if self._given is None or self._made_alike else self._given.read(self._number)
         return given is not None and len(self._used) < len(given)
 
-    def fits(self, fields: list[NDArray[Any]]) -> bool:
+    def fits(self, fields: list[NDArray[Any]], step: int) -> bool:
         """Whether these may be the next batch: each of them has a counterpart in the reference's."""
         given = None if self._given is None else self._given.read(self._number + 1)
-        return given is None or _matched(given, fields) is not None
+        return given is None or _matched(given, fields) is not None or self._is_made_alike(fields, self._number + 1, step)
 
     def _fitted(self, fields: list[NDArray[Any]]) -> list[NDArray[Any]] | None:
         given = None if self._given is None else self._given.read(self._number)
@@ -226,7 +248,7 @@ class Alignment:
     def summary(self) -> dict[str, Any]:
         """What was aligned, and what could not be."""
         return {
-            "reference": self._reference,
+            "reference": None if self._reference is None else str(self._reference.absolute()),
             "paired": self.paired,
             "unpaired": self.unpaired,
             "unfit": self.unfit,
@@ -260,12 +282,16 @@ def _with_own_mark(given: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any]:
     return np.where(given == marks[0][0], marks[1][0], given)
 
 
-def _is_near(values: NDArray[Any], other: NDArray[Any]) -> bool:
+def _is_near(values: NDArray[Any], other: NDArray[Any], limit: float = _NEAR) -> bool:
     if values.shape != other.shape:
         return False
     if values.dtype.kind != "f":
         return bool(np.array_equal(values, other))
-    return relative_distance(values, other) < _NEAR
+    return relative_distance(values, other) < limit
+
+
+def _is_same(values: NDArray[Any] | None, other: NDArray[Any]) -> bool:
+    return values is not None and _is_near(values, other, _SAME)
 
 
 def fitted(given: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any] | None:

@@ -23,7 +23,10 @@ class Patches:
         """Put `wrapper` in the place of `owner.name`. It is dressed up as the original (name, docstring, signature)."""
         own = vars(owner).get(name, _MISSING)
         original = getattr(owner, name)
-        functools.update_wrapper(wrapper, original)
+        if isinstance(wrapper, type):
+            wrapper.__wrapped__ = original  # type: ignore[attr-defined]
+        else:
+            functools.update_wrapper(wrapper, original)
         self._replaced.append((owner, name, own, wrapper))
         setattr(owner, name, wrapper)
 

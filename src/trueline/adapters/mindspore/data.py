@@ -167,13 +167,18 @@ class BatchWatch(CurrentBatch):
         if not self._aligns:
             return None
         fields = _fields_of(batch)
-        replaced = _fetched(alignment, [value for _, value in fields])
+        replaced = self._replacement(alignment, [value for _, value in fields])
         by_field = {name: value for (name, _), value in zip(fields, replaced or [], strict=False)}
         if not by_field:
             return None
         if isinstance(batch, Mapping):
             return {name: by_field.get(str(name), value) for name, value in batch.items()}
         return [by_field.get(str(place), value) for place, value in enumerate(batch)]
+
+    def _replacement(self, alignment: Alignment, tensors: list[Any], *, by_hand: bool = False) -> list[Any] | None:
+        """What the reference was fed with in the place of these; None where they stay."""
+        replaced = alignment.fetched([array_of(tensor) for tensor in tensors], step=self.recorder.step, by_hand=by_hand)
+        return None if replaced is None else [_like(tensor, values) for tensor, values in zip(tensors, replaced, strict=True)]
 
     @guarded
     def aligned_inputs(self, alignment: Alignment, inputs: list[Tensor]) -> dict[int, Tensor] | None:
@@ -184,10 +189,10 @@ class BatchWatch(CurrentBatch):
             return {id(old): new for old, new in known}
         if not sized or any(tensor is new for tensor in sized for _, new in known) or self._fetched_row(sized) is not None:
             return None
-        if not alignment.fits([array_of(tensor) for tensor in sized]):
+        if not alignment.fits([array_of(tensor) for tensor in sized], self.recorder.step):
             # Something else than a batch is among them: what enters the model may do.
             return None
-        replaced = _fetched(alignment, sized)
+        replaced = self._replacement(alignment, sized, by_hand=True)
         # Kept: a step may hand the same tensors to the forward pass, to the gradient function, and to the loss.
         self._replaced = (self.recorder.step, list(zip(sized, replaced or sized, strict=True)))
         return None if replaced is None else {id(old): new for old, new in self._replaced[1]}
@@ -308,12 +313,6 @@ def _fields_of(batch: Any) -> list[tuple[str, Any]]:
     """The tensors or arrays of a batch with the columns or positions under which the script finds them."""
     items: Any = batch.items() if isinstance(batch, Mapping) else enumerate(batch)
     return [(str(name), value) for name, value in items if isinstance(value, Tensor | np.ndarray) and _has_numbers(value)]
-
-
-def _fetched(alignment: Alignment, tensors: list[Any]) -> list[Any] | None:
-    """What the reference was fed with in the place of these; None where they stay."""
-    replaced = alignment.fetched([array_of(tensor) for tensor in tensors])
-    return None if replaced is None else [_like(tensor, values) for tensor, values in zip(tensors, replaced, strict=True)]
 
 
 def _like(old: Any, values: NDArray[Any]) -> Any:

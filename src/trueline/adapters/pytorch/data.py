@@ -201,10 +201,11 @@ class BatchWatch(CurrentBatch):
             self.traced_tensors = [(row[SEQ], tensor) for tensor in tensors] if self.recorder.traced else []
             self._direct = None
 
-    def _align(self, alignment: Alignment, tensors: list[Tensor]) -> None:
+    def _align(self, alignment: Alignment, tensors: list[Tensor], *, by_hand: bool = False) -> None:
         """Let the tensors of a batch hold those of the run that this one is aligned to."""
         readable_tensors = [tensor for tensor in tensors if is_plain(tensor)]
-        replaced = alignment.fetched([array_of(tensor) for tensor in readable_tensors])
+        arrays = [array_of(tensor) for tensor in readable_tensors]
+        replaced = alignment.fetched(arrays, step=self.recorder.step, by_hand=by_hand)
         for tensor, values in zip(readable_tensors, replaced or [], strict=False):
             replace(tensor, values)
 
@@ -212,7 +213,7 @@ class BatchWatch(CurrentBatch):
         """The same for tensors that no loader gave."""
         sized = [tensor for tensor in inputs if tensor.dim() > 0 and is_plain(tensor) and not tensor.requires_grad]
         if sized and self._fetched_row(sized) is None and not self._draws.is_filled(sized):
-            self._align(alignment, sized)
+            self._align(alignment, sized, by_hand=True)
             self._draws.entered(alignment, sized)
 
     def align_target(self, alignment: Alignment, target: Any) -> None:

@@ -81,6 +81,8 @@ class OptimizerWatch(HeldParameters):
             self._built += 1
             state = self._states[optimizer] = _State(self._built)
             self.recorder.row("optimizer", (state.id, type(optimizer).__name__, built))
+            if self.recorder.alignment is not None:
+                self.recorder.alignment.noise.begin()
         return state  # type: ignore[no-any-return]
 
     def _watched_construction(self) -> Any:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from trueline.adapters.base import Watch, guarded
 from trueline.record import Recorder
 from trueline.record.alignment import OwnError
+from trueline.record.noise import own_generator
 from trueline.record.statistics import relative_distance
 
 Array = NDArray[Any]
@@ -122,7 +123,7 @@ def _with_noise(values: Array) -> Array:
     """One unit in the last place of float32 beside, up or down: of each value, or of what is usual among them where that is
     more, as it is behind a sum."""
     usual = float(np.sqrt(np.mean(np.square(values)))) if values.size else 0.0
-    signs = np.random.default_rng(values.size).integers(0, 2, values.shape) * 2 - 1
+    signs = own_generator(values.size).integers(0, 2, values.shape) * 2 - 1
     return np.asarray(values + signs * _UNIT * np.maximum(np.abs(values), usual))
 
 
