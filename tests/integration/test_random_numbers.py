@@ -1,4 +1,4 @@
-"""Scripts that draw their batches and their noise from other generators, and compute their loss by themselves, can be compared."""
+"""Scripts that draw batches and noise from other generators, and compute their loss by themselves, can be compared."""
 
 from __future__ import annotations
 
