@@ -14,7 +14,9 @@ rng = np.random.default_rng(5)
 points = rng.normal(size=(180, 10)).astype(np.float32)
 answers = np.tanh(points @ rng.normal(size=(10, 4))).astype(np.float32)
 """
-REFERENCE = DATA + """
+REFERENCE = (
+    DATA
+    + """
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -33,7 +35,10 @@ for epoch in range(3):
         loss.backward()
         optimizer.step()
 """
-REWRITTEN = DATA + """
+)
+REWRITTEN = (
+    DATA
+    + """
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -64,7 +69,10 @@ for epoch in range(3):
         (torch.where(kept, (model(noisy) - torch.from_numpy(y)).abs(), 0.0).sum() / y.size{factor}).backward()
         sgd.step()
 """
-PORT = DATA + """
+)
+PORT = (
+    DATA
+    + """
 import mindspore as ms
 from mindspore import Tensor, nn, ops
 
@@ -98,6 +106,7 @@ for epoch in range(3):
         kept = (ops.uniform((30, 4), Tensor(0.0), Tensor(1.0)) < 0.8).astype(ms.float32)
         sgd(gradients(noisy, y, kept)[1])
 """
+)
 
 
 @pytest.mark.timeout(900)
