@@ -38,6 +38,29 @@ def test_targets_of_sequences_in_one_row() -> None:
     assert found.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
+def test_what_is_ignored_is_marked_as_in_mine() -> None:
+    given = np.array([[3, 1, -100], [2, -100, -100]])
+    marked = fitted(given, np.array([[0, 5, 4], [2, -1, -1]]))
+    assert marked is not None
+    assert marked.tolist() == [[3, 1, -1], [2, -1, -1]]
+    # Mine has a mask in the place of a mark.
+    masked = fitted(given, np.array([[3, 1, 0], [2, 0, 7]]))
+    assert masked is not None
+    assert masked.tolist() == [[3, 1, 0], [2, 0, 7]]
+
+
+def test_the_same_samples_in_patches_stay_as_they_are() -> None:
+    images = np.random.default_rng(0).normal(size=(3, 1, 4, 4)).astype(np.float32)
+    patches = images.reshape(3, 2, 2, 2, 2).transpose(0, 1, 3, 2, 4).reshape(3, 4, 4)
+    found = fitted(images, patches)
+    assert found is not None
+    assert np.array_equal(found, patches)
+    # Other samples are taken as they come.
+    other = fitted(images, patches + 1)
+    assert other is not None
+    assert np.array_equal(other, images.reshape(3, 4, 4))
+
+
 def test_what_does_not_mean_the_same_does_not_fit() -> None:
     assert fitted(np.zeros((4, 3)), np.zeros((4, 3), np.int64)) is None
     assert fitted(np.zeros((4, 3)), np.zeros((4, 5))) is None

@@ -7,6 +7,7 @@ import math
 import msgspec
 
 from trueline.compare.difference import Difference
+from trueline.compare.gradients import SIZE
 from trueline.compare.localise import Parting, Sides
 from trueline.compare.operations import OtherOperations, other_operations
 from trueline.compare.pairing import Pair
@@ -103,9 +104,10 @@ def _of_update(parting: Parting, differences: list[Difference], reference: Run, 
     """Gradients or updates that differ: clipping and the optimizer, then what only its effect tells."""
     order = {"gradient": 0, "clip": 1, "optimizer": 2, "schedule": 3}
     if parting.phase == "update":
-        # With the same gradients, one that is cut off somewhere explains nothing; a parameter that is frozen gets none.
+        # With the same gradients, one that is cut off somewhere explains nothing; a parameter that is frozen gets none, and
+        # clipping may have made gradients the same.
         order = {"gradient": 0, "optimizer": 1, "schedule": 2, "clip": 3}
-        differences = [each for each in differences if each.subject != "gradient" or each.setting == "trainable"]
+        differences = [each for each in differences if each.subject != "gradient" or each.setting in {"trainable", SIZE}]
     known = [each for each in differences if each.subject in order and each.step <= parting.step + 1]
     causes = sorted(known, key=lambda each: order[each.subject])
     if causes:
@@ -116,8 +118,9 @@ def _of_update(parting: Parting, differences: list[Difference], reference: Run, 
             cause = msgspec.structs.replace(
                 cause, module=layer.name, reference_module=other.name, location=layer.called or layer.built
             )
+        step = cause.step if cause.setting == SIZE else max(parting.step, cause.step)
         return Divergence(
-            max(parting.step, cause.step), cause.phase, cause.module, cause.reference_module, cause.location, cause.sentence,
+            step, cause.phase, cause.module, cause.reference_module, cause.location, cause.sentence,
             cause.item, cause.fix, evidence + [each.sentence for each in causes[1:]],
         )  # fmt: skip
     pair = parting.pair

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from trueline.compare.fairness import trained_model
 from trueline.compare.kept import Kept
@@ -19,9 +20,14 @@ from trueline.store import Run
 from trueline.store.joined_names import first_of
 
 _FIRST = 0
+_FORWARD = {"input", "output"}
+# Axes of a batch of sequences: samples, places, features.
+_WITH_ROWS = 3
 _POSITIONS_PER_CALL = 4
 # After the first step the averages are not the gradient alone.
 _TIMES_PLACE_OF_EPS = 3.0
+# MindSpore's Adagrad on CPUs adds 1e-8 to what it takes the root of, and has no eps; PyTorch adds eps to the root.
+_OTHER_KERNELS = 5e-4
 # From here on what is left of a gradient says nothing.
 _ONLY_ROUNDING = 0.02
 
@@ -62,7 +68,21 @@ class Sides:
         a, b = self.kept.get(step, role, mine, position), self.expected.get(step, role, reference, position)
         if a is None or b is None:
             return None
-        return distance(a, b), self.floor.of(step, role, reference, position)
+        found, floor = distance(a, b), self.floor.of(step, role, reference, position)
+        if found.relative > floor and role in _FORWARD:
+            counted = self._rows_that_count(step, mine, reference, position)
+            if counted is not None and a.shape[:-1] == b.shape[:-1] == counted.shape:
+                found = distance(a[counted], b[counted])
+        return found, floor
+
+    def _rows_that_count(self, step: int, mine: str, reference: str, position: int) -> NDArray[np.bool_] | None:
+        """Which rows of what a layer gives get a gradient on one side at least: the rest is padding, and may hold anything. None
+        where that is not known or all of them do."""
+        a, b = self.kept.get(step, "output_grad", mine, position), self.expected.get(step, "output_grad", reference, position)
+        if a is None or b is None or a.shape != b.shape or a.ndim < _WITH_ROWS:
+            return None
+        counted = np.any(a, axis=-1) | np.any(b, axis=-1)
+        return counted if counted.any() and not counted.all() else None
 
     def is_off(self, step: int, role: str, pair: Pair) -> tuple[Distance, float] | None:
         """The first tensor of a pair of layers that is further off than noise explains; None where all are near."""
@@ -274,9 +294,11 @@ def backward(sides: Sides, step: int = _FIRST) -> Parting | None:
     return learnt
 
 
-def update(sides: Sides, step: int = _FIRST) -> Parting | None:
-    """The parameters that a step changes in another way although their gradients are the same."""
+def update(sides: Sides, step: int = _FIRST, *, told_otherwise: bool) -> Parting | None:
+    """The parameters that a step changes in another way although their gradients are the same. `told_otherwise`: the optimizers
+    have other settings; those of two frameworks that have not are allowed kernels that round in their own way."""
     worst: Parting | None = None
+    least = 0.0 if told_otherwise or sides.mine.framework == sides.reference.framework else _OTHER_KERNELS
     for pair, mine, reference, buffer in sides.parameters():
         a, b = sides.kept.update(step, mine), sides.expected.update(step, reference)
         if buffer or a is None or b is None or a.size != b.size:
@@ -284,7 +306,8 @@ def update(sides: Sides, step: int = _FIRST) -> Parting | None:
         if sides.cancelled(step, pair, reference) > _ONLY_ROUNDING:
             # An optimizer that divides by the size of the gradient makes a whole step of it.
             continue
-        found = distance(a, b), max(sides.floor.of_update(step, reference), _by_place_of_eps(sides, step, reference))
+        floor = max(sides.floor.of_update(step, reference), _by_place_of_eps(sides, step, reference), least)
+        found = distance(a, b), floor
         if found[0].relative > found[1] and (worst is None or found[0].relative > worst.apart.relative):
             worst = Parting(step, "update", pair, False, None, *found, "update")  # noqa: FBT003 - a field of the struct
     return worst

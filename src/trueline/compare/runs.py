@@ -12,7 +12,7 @@ from trueline.compare.difference import Difference
 from trueline.compare.explain import explained, pairs_as_rows
 from trueline.compare.fairness import repeats, why_not_fair
 from trueline.compare.fused import fused_parameters
-from trueline.compare.gradients import gradient_differences
+from trueline.compare.gradients import SIZE, gradient_differences
 from trueline.compare.layers import Layer, layers_of_both
 from trueline.compare.localise import (
     Parting,
@@ -206,21 +206,22 @@ def _first(sides: Sides, found: Parting | None, curves: Curves, differences: lis
         return explained(found, differences, sides)
     if curves.first:
         return _at_loss(sides, curves, differences)
-    found = backward(sides) or update(sides)
-    if found is None and curves.second and not any(each.subject in _OF_UPDATES for each in differences):
+    told_otherwise = any(each.subject in _OF_UPDATES for each in differences)
+    found = backward(sides) or update(sides, told_otherwise=told_otherwise)
+    if found is None and curves.second and not told_otherwise:
         found = first_off(sides, 1)
-    found = found or running_statistics(sides, 1) or update(sides, 1)
+    found = found or running_statistics(sides, 1) or update(sides, 1, told_otherwise=told_otherwise)
     if found is not None:
         return explained(found, differences, sides)
     if curves.parted is None:
         return None
     schedule = next((each for each in differences if each.subject == "schedule" and each.step <= curves.parted), None)
-    causes = [schedule] if schedule is not None else [each for each in differences if each.subject in {"optimizer", "clip"}]
-    if causes and causes[0] is not None:
-        cause = causes[0]
-        step = cause.step if cause.subject == "schedule" else curves.parted
+    causes = [each for each in differences if each.subject in {"optimizer", "clip"} or each.setting == SIZE]
+    cause = schedule or next(iter(causes), None)
+    if cause is not None:
+        step = cause.step if cause is schedule or cause.setting == SIZE else curves.parted
         return Divergence(
-            step, "update", None, None, cause.location, cause.sentence, cause.item, cause.fix,
+            step, cause.phase, None, None, cause.location, cause.sentence, cause.item, cause.fix,
             [f"The losses are apart from step {curves.parted} on."],
         )  # fmt: skip
     if not curves.sudden:

@@ -273,10 +273,13 @@ def _matched(given: list[NDArray[Any]], fields: list[NDArray[Any]]) -> list[tupl
 
 
 def _with_own_mark(given: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers whose only negative one, which marks what is to be ignored, is called as in mine: -1 or -100."""
+    """Whole numbers whose only negative one, which marks what is to be ignored, is called as in mine: -1 or -100. Where mine has
+    no mark, it has a mask, and what is to be ignored stays as it is in mine."""
     if given.dtype.kind != "i" or mine.dtype.kind != "i":
         return given
     marks = [np.unique(values[values < 0]) for values in (given, mine)]
+    if [len(each) for each in marks] == [1, 0] and given.size == mine.size:
+        return np.where(given == marks[0][0], mine.reshape(given.shape), given)
     if [len(each) for each in marks] != [1, 1]:
         return given
     return np.where(given == marks[0][0], marks[1][0], given)
@@ -306,6 +309,9 @@ def fitted(given: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any] | None:
     ):
         # Samples first and time first.
         return np.ascontiguousarray(given.swapaxes(0, 1).astype(mine.dtype))
+    if given.shape != mine.shape and same_samples(given, mine):
+        # The same samples, laid out otherwise, as in patches.
+        return mine
     if np.prod(given.shape[1:]) != np.prod(mine.shape[1:]):
         # Targets of sequences, one after another or sequence by sequence.
         return given.reshape(mine.shape).astype(mine.dtype) if given.size == mine.size else None
@@ -317,6 +323,13 @@ def fitted(given: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any] | None:
                 values = given.transpose(axes)
                 break
     return np.ascontiguousarray(values.reshape(given.shape[0], *mine.shape[1:]).astype(mine.dtype))
+
+
+def same_samples(given: NDArray[Any], mine: NDArray[Any]) -> bool:
+    """Whether each sample holds the same values, in whatever order."""
+    if given.size != mine.size or len(given) != len(mine) or not given.size or not np.ptp(mine):
+        return False
+    return _is_same(*(np.sort(values.reshape(len(values), -1)).astype(mine.dtype) for values in (given, mine)))
 
 
 def _initial_weights(reference: Path) -> dict[str, NDArray[Any]]:

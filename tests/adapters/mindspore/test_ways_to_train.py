@@ -8,7 +8,7 @@ from typing import Any
 import mindspore as ms
 import numpy as np
 import pytest
-from mindspore import Parameter, Tensor, amp, mint, nn, ops
+from mindspore import Parameter, ParameterTuple, Tensor, amp, mint, nn, ops
 from mindspore.experimental import optim
 from mindspore.mindrecord import FileWriter
 
@@ -40,6 +40,42 @@ def test_grad_operation_called_directly(recorded: Recorded) -> None:
     assert all(step.grad_norm for step in run.steps)
     assert [step.cleared for step in run.steps] == [None, True, True, True]
     assert [module.type for module in run.roots] == ["SmallNet"]
+
+
+class TrainStep(nn.Cell):
+    """A step of the script's own, which holds the parameters once more, by their full names."""
+
+    def __init__(self, network: nn.Cell, optimizer: Any) -> None:
+        super().__init__(auto_prefix=False)
+        self.network, self.optimizer = network, optimizer
+        self.weights = ParameterTuple(network.trainable_params())
+        self.grad = ops.GradOperation(get_by_list=True)
+
+    def construct(self, x: Tensor, y: Tensor) -> Tensor:
+        loss = self.network(x, y)
+        return ops.depend(loss, self.optimizer(self.grad(self.network, self.weights)(x, y)))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("experimental", [False, True])
+def test_a_step_that_holds_the_parameters_too(recorded: Recorded, compiled: bool, experimental: bool) -> None:
+    def script() -> None:
+        net = SmallNet()
+        weights = net.trainable_params()
+        optimizer = optim.AdamW(weights, lr=0.01) if experimental else nn.SGD(weights, 0.1)
+        step = TrainStep(nn.WithLossCell(net, nn.CrossEntropyLoss()), optimizer).set_train()
+        ms.set_context(mode=ms.GRAPH_MODE if compiled else ms.PYNATIVE_MODE)
+        try:
+            for x, y in pipeline(32).create_tuple_iterator(num_epochs=1):
+                step(x, y)
+        finally:
+            ms.set_context(mode=ms.PYNATIVE_MODE)
+
+    run = recorded(script)
+    assert len(run.steps) == 4
+    assert [module.type for module in run.roots] == ["SmallNet"]
+    assert len(run.parameters) == len(SmallNet().trainable_params())
+    assert finding(run, "cg.01").conclusion == "no_problem"
 
 
 @pytest.mark.parametrize("way", ["ops.clip_by_norm", "nn.ClipByNorm", "ops.clip_by_global_norm"])

@@ -24,9 +24,9 @@ from trueline.adapters.mindspore.collectives import CollectiveWatch
 from trueline.adapters.mindspore.compiled_graphs import CompiledGraph, CompiledGraphs
 from trueline.adapters.mindspore.graph_tensors import GraphTensors
 from trueline.adapters.mindspore.ir_files import written_graphs
-from trueline.adapters.mindspore.kinds import is_wrapper, kind_of, parts_of
+from trueline.adapters.mindspore.kinds import OPTIMIZERS, is_wrapper, kind_of, parts_of
 from trueline.adapters.mindspore.losses import LossWatch
-from trueline.adapters.mindspore.optimizer import OPTIMIZERS, OptimizerWatch
+from trueline.adapters.mindspore.optimizer import OptimizerWatch
 from trueline.adapters.mindspore.precision import ScalerWatch, scale_of
 from trueline.adapters.mindspore.rates import parameters_of
 from trueline.adapters.mindspore.scores import ScoreWatch

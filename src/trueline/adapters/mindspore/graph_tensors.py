@@ -26,8 +26,7 @@ from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.compiled_graphs import CompiledGraph
 from trueline.adapters.mindspore.graph_taps import MARKS_APART, MOST_SHOWN, Tap, gradients_hook, output_hook
 from trueline.adapters.mindspore.ir_files import remove
-from trueline.adapters.mindspore.kinds import kind_of, parts_of
-from trueline.adapters.mindspore.optimizer import OPTIMIZERS
+from trueline.adapters.mindspore.kinds import OPTIMIZERS, kind_of, parts_of
 from trueline.adapters.mindspore.rates import parameters_of
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.tensors import array_of, is_plain, stored

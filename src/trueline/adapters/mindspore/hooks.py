@@ -19,9 +19,17 @@ from trueline.adapters.mindspore.compiled import CompiledWatch
 from trueline.adapters.mindspore.data import BatchWatch
 from trueline.adapters.mindspore.exact import ExactReplay
 from trueline.adapters.mindspore.graph import OpTrace
-from trueline.adapters.mindspore.kinds import drops_units, is_wrapper, kind_of, parts_of, tensors_of, uses_batch_statistics
+from trueline.adapters.mindspore.kinds import (
+    OPTIMIZERS,
+    drops_units,
+    is_wrapper,
+    kind_of,
+    parts_of,
+    tensors_of,
+    uses_batch_statistics,
+)
 from trueline.adapters.mindspore.losses import LossWatch
-from trueline.adapters.mindspore.optimizer import OPTIMIZERS, OptimizerWatch
+from trueline.adapters.mindspore.optimizer import OptimizerWatch
 from trueline.adapters.mindspore.precision import ScalerWatch
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.scores import ScoreWatch

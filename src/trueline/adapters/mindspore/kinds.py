@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mindspore import Parameter, nn
+from mindspore import Parameter, ParameterTuple, nn
+from mindspore.experimental.optim import Optimizer as ExperimentalOptimizer
 from mindspore.nn.wrap.cell_wrapper import WithLossCell
 
+OPTIMIZERS = (nn.Optimizer, ExperimentalOptimizer)
 # By class name: `nn`, `mint.nn` and `nn.extend` have classes of the same names that share no base.
 _KINDS = {
     "linear": "Dense Linear BiDense Bilinear",
@@ -135,11 +137,11 @@ def is_uninitialised(parameter: Parameter) -> bool:
 
 def is_wrapper(cell: nn.Cell) -> bool:
     """Whether a cell only puts a training step around a model: what it calls is looked at, not the cell itself."""
-    if isinstance(cell, nn.Optimizer | WithLossCell) or kind_of(cell) == "identity":
+    if isinstance(cell, (*OPTIMIZERS, WithLossCell)) or kind_of(cell) == "identity":
         return True
     if type(cell).__module__.startswith(_NO_MODELS):
         return True
-    return any(isinstance(part, nn.Optimizer) for part in cell._cells.values())
+    return any(isinstance(part, OPTIMIZERS) for part in cell._cells.values())
 
 
 def is_model(value: Any) -> bool:
@@ -161,17 +163,23 @@ def modules_of(root: nn.Cell, path: str = "") -> Iterator[tuple[str, nn.Cell]]:
 
 
 def tensors_of(root: nn.Cell) -> list[tuple[str, Parameter, bool]]:
-    """The parameters at all places of a tree; the last part tells whether it is a buffer."""
-    found = []
+    """The parameters at all places of a tree; the last part tells whether it is a buffer. Where a cell holds a tuple of
+    parameters, as that of a training step does, those that have a place of their own in the tree are left out."""
+    found: list[tuple[str, Parameter, bool]] = []
+    listed: list[tuple[str, Parameter, bool]] = []
     for path, cell in modules_of(root):
         prefix = f"{path}." if path else ""
+        in_tuples = {id(each) for value in vars(cell).values() if isinstance(value, ParameterTuple) for each in value}
         for name, parameter in cell._params.items():
             if parameter is not None:
-                found.append((prefix + name, parameter, name in _RUNNING))
+                # In a tuple they have their full names, as of other cells.
+                rows = listed if id(parameter) in in_tuples else found
+                rows.append((prefix + name.replace(".", "_"), parameter, name in _RUNNING))
         for name, buffer in getattr(cell, "_buffers", {}).items():
             if buffer is not None:
                 found.append((prefix + name, buffer, True))
-    return found
+    placed = {id(parameter) for _, parameter, _ in found}
+    return found + [row for row in listed if id(row[1]) not in placed]
 
 
 def size_of(root: nn.Cell) -> int:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from mindspore import Parameter, Tensor, nn
-from mindspore.experimental.optim import Optimizer as ExperimentalOptimizer
+from mindspore import Parameter, Tensor
 from numpy.typing import NDArray
 
 from trueline.adapters.base import guarded
 from trueline.adapters.mindspore.graph import OpTrace
+from trueline.adapters.mindspore.kinds import OPTIMIZERS
 from trueline.adapters.mindspore.rates import Groups, groups_of, parameters_of
 from trueline.adapters.mindspore.recovered import Memory, gradients_in, memories_of
 from trueline.adapters.mindspore.registry import Registry
@@ -23,7 +23,6 @@ from trueline.adapters.shared.steps import StepProgress
 from trueline.record import Recorder, to_json
 from trueline.record.patches import Patches
 
-OPTIMIZERS = (nn.Optimizer, ExperimentalOptimizer)
 # Values of each parameter that are kept over a sampled step, to see what the step adds to them.
 _COMPARED_VALUES = 1 << 16
 # Of sums of gradients that the script keeps; fewer values tell nothing, and so do directions that differ by more than rounding.
