@@ -8,10 +8,11 @@ import msgspec
 
 from trueline.compare.difference import Difference
 from trueline.compare.gradients import SIZE
-from trueline.compare.localise import Parting, Sides
+from trueline.compare.localise import Parting
 from trueline.compare.operations import OtherOperations, other_operations
 from trueline.compare.pairing import Pair
 from trueline.compare.settings import same
+from trueline.compare.sides import Sides
 from trueline.knowledge import default_settings
 from trueline.model import Divergence
 from trueline.store import Run

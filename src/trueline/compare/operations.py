@@ -9,9 +9,10 @@ import msgspec
 
 from trueline.checks._dataflow import line_of, plain
 from trueline.compare.layers import Layer
-from trueline.compare.localise import Parting, Sides
+from trueline.compare.localise import Parting
 from trueline.compare.pairing import Pair
 from trueline.compare.settings import same, shown
+from trueline.compare.sides import Sides
 from trueline.knowledge import ARITHMETIC, families_of, function_of, given_to, meaning_of, scale_of
 from trueline.model import Location, Module, Op
 from trueline.store import Run

@@ -16,7 +16,6 @@ from trueline.compare.gradients import SIZE, gradient_differences
 from trueline.compare.layers import Layer, layers_of_both
 from trueline.compare.localise import (
     Parting,
-    Sides,
     backward,
     first_off,
     forward,
@@ -36,6 +35,7 @@ from trueline.compare.settings import (
     precision_difference,
     schedule_difference,
 )
+from trueline.compare.sides import Sides
 from trueline.compare.ties import tie_differences
 from trueline.model import Comparison, Divergence
 from trueline.store import Run
