@@ -112,6 +112,17 @@ def list_pairs(chosen: list[Case]) -> None:
         print(f"    {made.kind.title}: {made.effect}; first to differ: {made.kind.shows}" if made else "    faithful")
 
 
+def so_far(
+    options: argparse.Namespace, chosen: list[Case], known: dict[str, Outcome], seconds: float
+) -> tuple[list[Outcome], dict[str, Any]]:
+    """The outcomes that are known and how they came about, written where `--json` says: a run may be interrupted."""
+    outcomes = [known[case.name] for case in chosen if case.name in known]
+    held = conditions(options, outcomes, seconds)
+    if options.json:
+        options.json.write_text(tables.machine_readable(outcomes, held), encoding="utf-8")
+    return outcomes, held
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     if options.write_docs and (options.only or options.framework):
@@ -123,14 +134,17 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     left = [case for case in chosen if case.name not in known]
     started = time.monotonic()
+    told = show_progress(len(left))
+
+    def heard(done: int, outcome: Outcome) -> None:
+        told(done, outcome)
+        known[outcome.name] = outcome
+        so_far(options, chosen, known, seconds + time.monotonic() - started)
+
     with tempfile.TemporaryDirectory(prefix="references-") as folder:
         references = References(Path(folder))
-        new = outcomes_of(
-            left, options.jobs, lambda case: compare(case, options.longest, references, options.keep), show_progress(len(left))
-        )
-    known |= {outcome.name: outcome for outcome in new}
-    outcomes = [known[case.name] for case in chosen]
-    held = conditions(options, outcomes, seconds + time.monotonic() - started)
+        outcomes_of(left, options.jobs, lambda case: compare(case, options.longest, references, options.keep), heard)
+    outcomes, held = so_far(options, chosen, known, seconds + time.monotonic() - started)
 
     print(in_words(held), tables.terminal_table(outcomes), sep="\n\n", end="\n\n")
     for name, goal, measured, reached in tables.totals(outcomes):
@@ -141,8 +155,6 @@ def main(arguments: list[str] | None = None) -> int:
 
     if options.misses:
         options.misses.write_text("\n".join(wrong) + "\n", encoding="utf-8")
-    if options.json:
-        options.json.write_text(tables.machine_readable(outcomes, held), encoding="utf-8")
     if options.write_docs:
         tables.write_documentation(PAGE, outcomes, in_words(held))
     return 0 if score("all", outcomes).reaches_goals() else 1

@@ -149,6 +149,17 @@ def show_progress(total: int) -> Any:
     return told
 
 
+def so_far(
+    options: argparse.Namespace, chosen: list[Case], known: dict[str, Outcome], seconds: float
+) -> tuple[list[Outcome], dict[str, Any]]:
+    """The outcomes that are known and how they came about, written where `--json` says: a run may be interrupted."""
+    outcomes = [known[case.name] for case in chosen if case.name in known]
+    held = conditions(options, outcomes, seconds)
+    if options.json:
+        options.json.write_text(tables.machine_readable(outcomes, held), encoding="utf-8")
+    return outcomes, held
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     if options.write_docs and (options.only or options.quick or options.recheck):
@@ -157,10 +168,15 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = selection(options)
     left = [case for case in chosen if case.name not in known]
     started = time.monotonic()
-    new = outcomes_of(left, options.jobs, functools.partial(judge, options), show_progress(len(left)))
-    known |= {outcome.name: outcome for outcome in new}
-    outcomes = [known[case.name] for case in chosen]
-    held = conditions(options, outcomes, seconds + time.monotonic() - started)
+    told = show_progress(len(left))
+
+    def heard(done: int, outcome: Outcome) -> None:
+        told(done, outcome)
+        known[outcome.name] = outcome
+        so_far(options, chosen, known, seconds + time.monotonic() - started)
+
+    outcomes_of(left, options.jobs, functools.partial(judge, options), heard)
+    outcomes, held = so_far(options, chosen, known, seconds + time.monotonic() - started)
 
     print(in_words(held), tables.terminal_table(outcomes), sep="\n\n", end="\n\n")
     for name, goal, measured, reached in tables.totals(outcomes):
@@ -171,8 +187,6 @@ def main(arguments: list[str] | None = None) -> int:
 
     if options.misses:
         options.misses.write_text("\n".join(wrong) + "\n", encoding="utf-8")
-    if options.json:
-        options.json.write_text(tables.machine_readable(outcomes, held), encoding="utf-8")
     if options.write_docs:
         for framework in [options.framework] if options.framework else FRAMEWORKS:
             own = [known[case.name] for case in chosen if case.framework == framework]

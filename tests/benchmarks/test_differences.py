@@ -12,7 +12,7 @@ from benchmarks.differences._case import FAITHFUL, MINE, PLANTED, REFERENCE, WAY
 from benchmarks.differences._difference import Edit, EditMisfit, applied, difference, line_of, planted
 from benchmarks.differences._kind import KINDS
 from benchmarks.differences._score import Outcome, misses, outcome_of, says_one_of, score, what_is_wrong
-from benchmarks.differences.run import PAGE, parse_arguments, resumed, selection
+from benchmarks.differences.run import PAGE, parse_arguments, resumed, selection, so_far
 from benchmarks.shares import Share
 
 MODELS = list(PLANTED)
@@ -261,5 +261,7 @@ def test_only_and_framework_choose() -> None:
 def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
     done, stopped = some_outcomes()[1], outcome_of(pair(), None, 600.0, "not finished within 600 s")
     earlier = tmp_path / "earlier.json"
-    earlier.write_text(tables.machine_readable([done, stopped], {"minutes": 4.0}), encoding="utf-8")
+    known = {outcome.name: outcome for outcome in (done, stopped)}
+    # One more was chosen, and has no outcome yet.
+    so_far(parse_arguments(["--json", str(earlier)]), [pair(), case_of(), case_of("clip_value", (None,))], known, 240.0)
     assert resumed(earlier) == ({done.name: done}, 240.0)
