@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 TRUELINE = [sys.executable, "-m", "trueline"]
 
 Case = TypeVar("Case")
-Outcome = TypeVar("Outcome")
 
 
 def environment_of(runs: Path) -> dict[str, str]:
@@ -44,14 +43,45 @@ def last_line(printed: str) -> str:
     return next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "nothing printed")
 
 
-def outcomes_of(
-    cases: list[Case], jobs: int, judge: Callable[[Case], Outcome], told: Callable[[int, Outcome], None]
-) -> list[Outcome]:
-    """All outcomes in the order of the cases; `told` hears of each as it comes, with the number of those that are done."""
+class Judged(Protocol):
+    """An outcome, or the case that it is one of."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Outcome = TypeVar("Outcome", bound=Judged)
+
+
+def judge_all(
+    cases: list[Case],
+    jobs: int,
+    judge: Callable[[Case], Outcome],
+    told: Callable[[int, Outcome], None],
+    known: dict[str, Outcome],
+    keep: Callable[[], object],
+) -> None:
+    """Add all outcomes to those that are known, by their names, and keep them as they come; `told` hears of each, with the
+    number of those that are done."""
     with ThreadPoolExecutor(jobs) as pool:
-        waiting = {pool.submit(judge, case): number for number, case in enumerate(cases)}
-        outcomes: dict[int, Outcome] = {}
-        for future in as_completed(waiting):
-            outcomes[waiting[future]] = future.result()
-            told(len(outcomes), outcomes[waiting[future]])
-    return [outcomes[number] for number in range(len(cases))]
+        for done, future in enumerate(as_completed([pool.submit(judge, case) for case in cases]), 1):
+            outcome = future.result()
+            known[outcome.name] = outcome
+            told(done, outcome)
+            keep()
+
+
+def so_far(
+    chosen: Sequence[Judged],
+    known: dict[str, Outcome],
+    conditions: Callable[[list[Outcome]], dict[str, Any]],
+    as_json: Callable[[list[Outcome], dict[str, Any]], str],
+    path: Path | None,
+) -> tuple[list[Outcome], dict[str, Any]]:
+    """The outcomes that are known, in the order of what was chosen, and how they came about; written to `path` where there is
+    one, for a run may be interrupted."""
+    outcomes = [known[case.name] for case in chosen if case.name in known]
+    held = conditions(outcomes)
+    if path is not None:
+        path.write_text(as_json(outcomes, held), encoding="utf-8")
+    return outcomes, held

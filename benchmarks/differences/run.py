@@ -25,7 +25,7 @@ from benchmarks.differences import _tables as tables
 from benchmarks.differences._case import WAYS, Case, different, faithful, only
 from benchmarks.differences._running import References, compare
 from benchmarks.differences._score import Outcome, score, what_is_wrong
-from benchmarks.starting import outcomes_of
+from benchmarks.starting import judge_all, so_far
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "difference-benchmark.md"
@@ -112,17 +112,6 @@ def list_pairs(chosen: list[Case]) -> None:
         print(f"    {made.kind.title}: {made.effect}; first to differ: {made.kind.shows}" if made else "    faithful")
 
 
-def so_far(
-    options: argparse.Namespace, chosen: list[Case], known: dict[str, Outcome], seconds: float
-) -> tuple[list[Outcome], dict[str, Any]]:
-    """The outcomes that are known and how they came about, written where `--json` says: a run may be interrupted."""
-    outcomes = [known[case.name] for case in chosen if case.name in known]
-    held = conditions(options, outcomes, seconds)
-    if options.json:
-        options.json.write_text(tables.machine_readable(outcomes, held), encoding="utf-8")
-    return outcomes, held
-
-
 def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     if options.write_docs and (options.only or options.framework):
@@ -134,17 +123,22 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     left = [case for case in chosen if case.name not in known]
     started = time.monotonic()
-    told = show_progress(len(left))
 
-    def heard(done: int, outcome: Outcome) -> None:
-        told(done, outcome)
-        known[outcome.name] = outcome
-        so_far(options, chosen, known, seconds + time.monotonic() - started)
+    def kept() -> tuple[list[Outcome], dict[str, Any]]:
+        took = seconds + time.monotonic() - started
+        return so_far(chosen, known, lambda each: conditions(options, each, took), tables.machine_readable, options.json)
 
     with tempfile.TemporaryDirectory(prefix="references-") as folder:
         references = References(Path(folder))
-        outcomes_of(left, options.jobs, lambda case: compare(case, options.longest, references, options.keep), heard)
-    outcomes, held = so_far(options, chosen, known, seconds + time.monotonic() - started)
+        judge_all(
+            left,
+            options.jobs,
+            lambda case: compare(case, options.longest, references, options.keep),
+            show_progress(len(left)),
+            known,
+            kept,
+        )
+    outcomes, held = kept()
 
     print(in_words(held), tables.terminal_table(outcomes), sep="\n\n", end="\n\n")
     for name, goal, measured, reached in tables.totals(outcomes):

@@ -26,7 +26,7 @@ from benchmarks.faults._case import FRAMEWORKS, Case, as_it_is, bases, cases, on
 from benchmarks.faults._running import check_again, diagnose, is_kept
 from benchmarks.faults._score import Outcome, reaches_goals, what_is_wrong
 from benchmarks.faults.mutate import mutants
-from benchmarks.starting import outcomes_of
+from benchmarks.starting import judge_all, so_far
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "fault-benchmark.md"
@@ -149,17 +149,6 @@ def show_progress(total: int) -> Any:
     return told
 
 
-def so_far(
-    options: argparse.Namespace, chosen: list[Case], known: dict[str, Outcome], seconds: float
-) -> tuple[list[Outcome], dict[str, Any]]:
-    """The outcomes that are known and how they came about, written where `--json` says: a run may be interrupted."""
-    outcomes = [known[case.name] for case in chosen if case.name in known]
-    held = conditions(options, outcomes, seconds)
-    if options.json:
-        options.json.write_text(tables.machine_readable(outcomes, held), encoding="utf-8")
-    return outcomes, held
-
-
 def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(arguments)
     if options.write_docs and (options.only or options.quick or options.recheck):
@@ -168,15 +157,13 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = selection(options)
     left = [case for case in chosen if case.name not in known]
     started = time.monotonic()
-    told = show_progress(len(left))
 
-    def heard(done: int, outcome: Outcome) -> None:
-        told(done, outcome)
-        known[outcome.name] = outcome
-        so_far(options, chosen, known, seconds + time.monotonic() - started)
+    def kept() -> tuple[list[Outcome], dict[str, Any]]:
+        took = seconds + time.monotonic() - started
+        return so_far(chosen, known, lambda each: conditions(options, each, took), tables.machine_readable, options.json)
 
-    outcomes_of(left, options.jobs, functools.partial(judge, options), heard)
-    outcomes, held = so_far(options, chosen, known, seconds + time.monotonic() - started)
+    judge_all(left, options.jobs, functools.partial(judge, options), show_progress(len(left)), known, kept)
+    outcomes, held = kept()
 
     print(in_words(held), tables.terminal_table(outcomes), sep="\n\n", end="\n\n")
     for name, goal, measured, reached in tables.totals(outcomes):

@@ -12,8 +12,9 @@ from benchmarks.differences._case import FAITHFUL, MINE, PLANTED, REFERENCE, WAY
 from benchmarks.differences._difference import Edit, EditMisfit, applied, difference, line_of, planted
 from benchmarks.differences._kind import KINDS
 from benchmarks.differences._score import Outcome, misses, outcome_of, says_one_of, score, what_is_wrong
-from benchmarks.differences.run import PAGE, parse_arguments, resumed, selection, so_far
+from benchmarks.differences.run import PAGE, parse_arguments, resumed, selection
 from benchmarks.shares import Share
+from benchmarks.starting import so_far
 
 MODELS = list(PLANTED)
 LEAST_PER_MODEL = 10
@@ -263,5 +264,6 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
     earlier = tmp_path / "earlier.json"
     known = {outcome.name: outcome for outcome in (done, stopped)}
     # One more was chosen, and has no outcome yet.
-    so_far(parse_arguments(["--json", str(earlier)]), [pair(), case_of(), case_of("clip_value", (None,))], known, 240.0)
+    chosen = [pair(), case_of(), case_of("clip_value", (None,))]
+    so_far(chosen, known, lambda _: {"minutes": 4.0}, tables.machine_readable, earlier)
     assert resumed(earlier) == ({done.name: done}, 240.0)

@@ -21,8 +21,8 @@ _ERRORS = 6.0
 _MILD_RATIO = 1.15
 # The largest of values that are drawn evenly lies 1.73 deviations from the middle, of normal ones further out.
 _UNIFORM_PEAK, _NORMAL_PEAK = 1.85, 2.3
-# Words in a script that say that its framework draws the order of the samples, or a generator that the framework draws its
-# initial weights from too.
+# Words in a script that say that the order of the samples is drawn by its framework, or by a generator of the whole program, from
+# which others draw too (MindSpore its initial weights): it is another order in every rewriting.
 _DRAWN_BY_FRAMEWORK = re.compile(
     r"randperm|\b(torch|th|mint|ops)\.(randint|multinomial)\b|shuffle\s*=\s*True|RandomSampler|\.shuffle\(|random_split"
     r"|\b(np|numpy)\.random\.(permutation|choice|randint|shuffle)\b|\brandom\.(sample|shuffle|choices?|randrange|randint)\b"

@@ -20,7 +20,8 @@ from trueline.store.joined_names import first_of
 _FIRST = 0
 # After the first step the averages are not the gradient alone.
 _TIMES_PLACE_OF_EPS = 3.0
-# MindSpore's Adagrad on CPUs adds 1e-8 to what it takes the root of, and has no eps; PyTorch adds eps to the root.
+# How far updates of two frameworks may be apart that no setting tells apart. MindSpore's Adagrad on CPUs adds 1e-8 to what it
+# takes the root of, and has no eps; PyTorch adds eps to the root.
 _OTHER_KERNELS = 5e-4
 # The share of a parameter whose gradients have to be the same for its update to be compared by these.
 _ENOUGH = 0.1
