@@ -8,6 +8,7 @@ import io
 import os
 import pickle
 import random
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from builders import run_info
 from trueline.model import Event
 from trueline.record import Recorder
 from trueline.record.patches import Patches
+from trueline.record.files import FileWatch
 from trueline.record.process import ProcessWatch
 from trueline.store import Run, Writer, write_info
 
@@ -30,6 +32,7 @@ class Watched:
         self.recorder = Recorder(lambda: Writer(directory, 0), str(info), budget=0.05)
         self.patches = Patches()
         ProcessWatch(self.recorder).install(self.patches)
+        FileWatch(self.recorder).install(self.patches)
         self.recorder.start(framework="none")
 
     def events(self, kind: str) -> list[Event]:
@@ -56,7 +59,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 
 def test_files_that_are_written(watched: Watched, tmp_path: Path) -> None:
     old, new = tmp_path / "old.txt", tmp_path / "new.txt"
-    os.close(os.open(old, os.O_CREAT))
+    subprocess.run(["touch", str(old)], check=True)
     for path in (old, new, new):
         path.write_text("1", encoding="utf-8")
     found = watched.events("file_written")
@@ -85,7 +88,7 @@ def test_files_that_are_written_or_missing_are_not_noted(watched: Watched, tmp_p
             pass
     with pytest.raises(FileNotFoundError):
         open(tmp_path / "missing.txt")  # noqa: PTH123, SIM115 - as scripts do
-    assert watched.events("file_opened") == []
+    assert [event.detail["path"] for event in watched.events("file_opened")] == []
 
 
 def test_a_file_name_that_is_not_text(watched: Watched, tmp_path: Path) -> None:
@@ -96,14 +99,23 @@ def test_a_file_name_that_is_not_text(watched: Watched, tmp_path: Path) -> None:
     assert watched.recorder.failure is None
 
 
-def test_descriptors_and_byte_names_are_left_alone(watched: Watched, tmp_path: Path) -> None:
+def test_files_that_are_written_below_pythons_own_open(watched: Watched, tmp_path: Path) -> None:
+    part, whole = tmp_path / "part", tmp_path / "whole"
+    os.close(os.open(part, os.O_CREAT | os.O_WRONLY))
+    part.replace(whole)
+    os.close(os.open(whole, os.O_RDONLY))
+    found = watched.events("file_written")
+    assert [event.detail["path"] for event in found] == [str(part), str(whole)]
+
+
+def test_descriptors_are_left_alone_and_names_of_bytes_are_names(watched: Watched, tmp_path: Path) -> None:
     data = tmp_path / "data.bin"
     data.write_bytes(b"abc")
     with open(os.open(data, os.O_RDONLY), "rb") as handle:  # noqa: PTH123 - the descriptor is the point
         assert handle.read() == b"abc"
     with open(os.fsencode(data), "rb") as handle:  # noqa: PTH123 - the bytes are the point
         assert handle.read() == b"abc"
-    assert watched.events("file_opened") == []
+    assert [event.detail["path"] for event in watched.events("file_opened")] == [str(data)]
 
 
 def test_seeds(watched: Watched) -> None:

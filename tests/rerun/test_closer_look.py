@@ -7,7 +7,7 @@ from pathlib import Path
 
 from integration.commands import TRUELINE, run
 
-from trueline.rerun import why_no_closer_look
+from trueline.rerun import Terms, why_no_closer_look
 from trueline.store import CLOSER_FOLDER, Run
 
 # The gradients are clipped before they are unscaled: their order inside of the compiled step is not seen.
@@ -65,7 +65,7 @@ def test_what_a_compiled_step_hides_is_found(tmp_path: Path) -> None:
     assert len(whole.steps) == len(closer.steps) == 30
     assert "order" in whole.unseen
     assert not closer.unseen
-    assert why_no_closer_look(closer) == "nothing is hidden inside of compiled graphs"
+    assert why_no_closer_look(closer, Terms()) == "nothing is hidden inside of compiled graphs"
 
 
 def test_it_is_left_out_on_demand(tmp_path: Path) -> None:

@@ -30,7 +30,9 @@ def test_leaves_the_folder_as_the_first_run_left_it(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first.txt", "log.txt", "model.pt", "runs", "train.py"]
     assert (tmp_path / "log.txt").read_text() == "80 steps"
     first = only_run(tmp_path / "runs")
-    assert sorted(path.name for path in first.directory.iterdir()) == ["rank0.sqlite", "rerun", "run.json", "script.py"]
+    assert sorted(path.name for path in first.directory.iterdir()) == [
+        "before", "changes.json", "origin", "rank0.sqlite", "rerun", "reruns.json", "run.json", "script.py"
+    ]  # fmt: skip
 
 
 def test_is_left_out_on_demand_and_without_a_seed(tmp_path: Path) -> None:

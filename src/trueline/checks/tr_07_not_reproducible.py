@@ -46,8 +46,9 @@ from trueline.checks._repetition import ROUNDING, Repetition
 from trueline.checks._words import words_of
 from trueline.checks.base import Item
 from trueline.errors import TruelineError
-from trueline.model import Event, Evidence, Finding, Location
+from trueline.model import Conclusion, Event, Evidence, Finding, Location
 from trueline.store import RERUN_FOLDER, Run
+from trueline.store.reruns import rerun_notes
 
 item = Item(__name__, __doc__)
 
@@ -75,16 +76,22 @@ def conclude(run: Run) -> Finding:
     if not run.events_of("seed"):
         return item.not_applicable("The script sets no seed: its runs differ by design.")
     folder = run.directory / RERUN_FOLDER
+    note = rerun_notes(run.directory).get(RERUN_FOLDER)
     if not folder.is_dir():
-        return item.not_checked("the script was not run a second time; trueline diagnose SCRIPT does that.")
+        if note is not None:
+            return item.not_checked(f"the script was not run a second time: {note.refused or 'it left no record'}.")
+        return item.not_checked("a recorded run is not run a second time; trueline diagnose SCRIPT does that when it records it.")
     try:
         second = Run(folder)
     except TruelineError as problem:
         return item.not_checked(f"the second run left no record ({problem}).")
     try:
-        return _conclude(run, Repetition(run, second))
+        finding = _conclude(run, Repetition(run, second))
     finally:
         second.close()
+    if finding.conclusion is Conclusion.PROBLEM_FOUND and note is not None and note.doubt is not None:
+        return item.not_checked(f"two runs differ, but the second did not start from the same files: {note.doubt}.")
+    return finding
 
 
 def _conclude(run: Run, both: Repetition) -> Finding:

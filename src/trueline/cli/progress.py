@@ -38,6 +38,12 @@ class Progress:
             self._write(_SAVE_TITLE if self._in_title else "")
         return self
 
+    def follow(self, directory: Path) -> None:
+        """Show how far the record in this directory is."""
+        if not self._steps.is_of(directory):
+            self._steps = StepReader(directory)
+        self.update()
+
     def update(self) -> None:
         if not self._terminal:
             return
@@ -62,6 +68,9 @@ class StepReader:
         self._path = journal_file(directory, 0)
         self._place = 0
         self._last: tuple[int, float | None] | None = None
+
+    def is_of(self, directory: Path) -> bool:
+        return self._path == journal_file(directory, 0)
 
     def last_step(self) -> tuple[int, float | None] | None:
         """How many steps the run's first rank has recorded, and the loss of the last; None as long as there is nothing."""

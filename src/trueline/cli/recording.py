@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -16,15 +16,20 @@ from trueline.cli.progress import Progress
 from trueline.cli.script import Script
 from trueline.errors import RunExists, TruelineError
 from trueline.report.words import many
-from trueline.rerun import STEPS, look_closer, rerun_first_steps, why_no_closer_look, why_no_rerun
+from trueline.rerun import STEPS, Rerun, Terms, look_closer, rerun_first_steps, why_no_closer_look, why_no_rerun
+from trueline.rerun.before import write_changes
+from trueline.rerun.inventory import Inventory
 from trueline.store import CLOSER_FOLDER, RERUN_FOLDER, Run, runs_folder
+from trueline.store.reruns import RerunNote, note_rerun
 
 _STDERR = 2
 _POLL_SECONDS = 1.0
 
 
-def record_script(script: Script, name: str | None, *, output_to_stderr: bool = False) -> Path:
+def record_script(script: Script, name: str | None, *, output_to_stderr: bool = False, again: bool = False) -> Path:
     """Run and record the script to its end, whatever that is; gives the run directory.
+
+    `again`: it may be run a second time, for which it is seen what files it makes and changes.
 
     The script has this process's terminal, standard streams and directory. Ctrl-C is the script's: what it recorded
     until then is still there to be checked. `output_to_stderr` keeps this process's standard output for the report.
@@ -34,6 +39,7 @@ def record_script(script: Script, name: str | None, *, output_to_stderr: bool = 
     directory = runs_folder() / name
     command = [sys.executable, "-m", "trueline", "run", "--name", name, *script.command]
     sys.stdout.flush()
+    files = Inventory(_folders_of(script), runs_folder()) if again else None
     with Progress(script.command, directory) as progress, _signals_go_to_the_script() as children:
         child = subprocess.Popen(command, stdout=_STDERR if output_to_stderr else None)  # noqa: S603 - running the user's script is the job
         children.append(child)
@@ -48,23 +54,51 @@ def record_script(script: Script, name: str | None, *, output_to_stderr: bool = 
             f"Recording did not start: trueline run ended with exit code {child.returncode} before it made {directory}. "
             "See its message above; trueline doctor examines the environment."
         )
+    if files is not None:
+        write_changes(directory, files.changes())
     return directory
 
 
-def record_again(script: Script, run: Run) -> None:
+def _folders_of(script: Script) -> list[Path]:
+    """Where a script is likely to write: where it is started, where it lies, and what its arguments name."""
+    named = [Path(word) for word in script.command if word and not word.startswith("-")]
+    folders = [path if path.is_dir() else path.parent for path in named if _exists(path)]
+    return [Path.cwd(), *folders]
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def record_again(script: Script, terms: Terms, run: Run) -> None:
     """Record the script's first steps a second time, into the run's own folder, when that can show something."""
-    if why_no_rerun(run) is None:
+    reason = why_no_rerun(run, terms)
+    made = Rerun(reason)
+    if reason is None:
         words = f"Running the first {many(min(len(run.steps), STEPS), 'step')} again (Ctrl-C leaves it out)"
-        with Progress([], run.directory / RERUN_FOLDER, words):
-            rerun_first_steps(run, script.command)
+        with Progress([], run.directory, words) as progress:
+            made = rerun_first_steps(run, script.command, terms, progress.follow)
+    _note(run, RERUN_FOLDER, made)
 
 
-def record_closer(script: Script, run: Run) -> None:
+def record_closer(script: Script, terms: Terms, run: Run) -> None:
     """Record the script in a mode that shows more, into the run's own folder, when there is more to see."""
-    if why_no_closer_look(run) is None:
+    reason = why_no_closer_look(run, terms)
+    made = Rerun(reason)
+    if reason is None:
         words = "Looking closer: running it in PyNative mode, to see inside of compiled graphs (Ctrl-C leaves it out)"
-        with Progress([], run.directory / CLOSER_FOLDER, words):
-            look_closer(run, script.command)
+        with Progress([], run.directory, words) as progress:
+            made = look_closer(run, script.command, terms, progress.follow)
+    _note(run, CLOSER_FOLDER, made)
+
+
+def _note(run: Run, folder: str, made: Rerun) -> None:
+    """The items that wanted it tell why there is none. A disk that is full keeps no notes."""
+    with suppress(OSError):
+        note_rerun(run.directory, folder, RerunNote(made.refused, made.doubt))
 
 
 def _free_name(stem: str, name: str | None) -> str:
@@ -94,9 +128,10 @@ def _signals_go_to_the_script() -> Iterator[list[subprocess.Popen[bytes]]]:
             child.send_signal(number)
 
     interrupt = signal.signal(signal.SIGINT, lambda *_: None)
-    terminate = signal.signal(signal.SIGTERM, pass_on)
+    others = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield children
     finally:
         signal.signal(signal.SIGINT, interrupt)
-        signal.signal(signal.SIGTERM, terminate)
+        for number, handler in others.items():
+            signal.signal(number, handler)

@@ -13,14 +13,19 @@ from trueline.compare.runs import compare_runs, parameters_of
 from trueline.errors import TruelineError
 from trueline.model import Comparison
 from trueline.rerun.aligned import aligned_runs, is_ready, record_mine, record_reference, seen, why_it_failed, why_not_aligned
-from trueline.store import ALIGNED_FOLDER, Run, find_run
+from trueline.rerun.sandbox.start import Way
+from trueline.rerun.terms import Terms
+from trueline.store import Run, find_run
+from trueline.store.origin import is_own
 
 
 class Reference:
     """What the user gave as reference: a script with its arguments, or a run."""
 
-    def __init__(self, given: str, *, output_to_stderr: bool) -> None:
+    def __init__(self, given: str, terms: Terms, *, output_to_stderr: bool, trusted: bool) -> None:
         self._output_to_stderr = output_to_stderr
+        self.trusted = trusted
+        self.terms = terms
         words = shlex.split(given)
         if not words:
             raise TruelineError("--reference takes a script or a run. Received nothing.")
@@ -36,18 +41,25 @@ class Reference:
         """The reference's run, recorded now unless it was before."""
         if self.directory is None:
             assert self.script is not None  # noqa: S101 - one of the two is given
-            self.directory = record_script(self.script, None, output_to_stderr=self._output_to_stderr)
-        run = Run(self.directory)
-        if self.script is None:
-            self.script = _script_of(run)
-        return run
+            again = self.terms.way is not Way.NO
+            self.directory = record_script(self.script, None, output_to_stderr=self._output_to_stderr, again=again)
+        return Run(self.directory)
 
 
-def _script_of(run: Run) -> Script | None:
-    """The script of a recorded run, when it can be run again from here."""
-    if run.info.script is None or Path(run.info.cwd) != Path.cwd() or not Path(run.info.script).is_file():
-        return None
-    return Script(run.info.script, None, tuple(run.info.command[1:]))
+def script_again(run: Run, *, trusted: bool) -> tuple[Script | None, str | None]:
+    """The command of a recorded run, to be run a second time, or why it is not: what a run from elsewhere says is data."""
+    command, script = run.info.command, run.info.script
+    found = None
+    if Path(run.info.cwd) == Path.cwd() and command:
+        if command[0] == "-m" and len(command) > 1:
+            found = Script(None, command[1], tuple(command[2:]))
+        elif script is not None and Path(script).is_file():
+            found = Script(script, None, tuple(command[1:]))
+    if found is None:
+        return None, f"{run.info.name} was recorded in {run.info.cwd}, or its script is gone"
+    if not trusted and not is_own(run.directory, run.info):
+        return None, f"{run.info.name} was not recorded by you in this place (--trust runs its command all the same)"
+    return found, None
 
 
 def compare_with(
@@ -60,19 +72,39 @@ def compare_with(
         raise TruelineError(
             f"The reference {other.info.name} never trained: there is nothing to compare with. See what it printed above."
         )
-    mine = script or _script_of(run)
-    reasons = [reason for each in (run, other) if (reason := why_not_aligned(each)) is not None]
-    if not reasons and reference.script is not None and not is_ready(other):
-        with Progress(
-            [], other.directory / ALIGNED_FOLDER, "Running the reference without dropout, twice (Ctrl-C leaves it out)"
-        ):
-            record_reference(other, reference.script.command)
-    if not reasons and mine is not None and is_ready(other):
-        with Progress([], run.directory / ALIGNED_FOLDER, "Running the script from the reference's weights, with its batches"):
-            record_mine(run, mine.command, other, fixed)
+    terms = reference.terms
+    reasons = list(filter(None, (why_not_aligned(each, terms) for each in (run, other))))
+    if not reasons:
+        reasons = _run_aligned(reference, other, run, script, fixed)
     aligned = aligned_runs(run, other)
     shown = (seen(run), seen(other)) if aligned is None else (aligned.mine, aligned.reference)
     if write_map is not None:
         maps.write_map(parameters_of(*shown, fixed), Path(write_map))
     why = why_it_failed(run, other) or (f"Nothing was run again: {'; '.join(reasons)}." if reasons else None)
     return other.info.name, compare_runs(seen(run), seen(other), aligned, fixed, why)
+
+
+def _run_aligned(reference: Reference, other: Run, run: Run, script: Script | None, fixed: dict[str, str] | None) -> list[str]:
+    """Run both again so that they can be compared step by step; gives the reasons where that cannot be."""
+    terms = reference.terms
+    mine, why_not_mine = (script, None) if script is not None else script_again(run, trusted=reference.trusted)
+    if mine is None:
+        return [str(why_not_mine)]
+    if not is_ready(other):
+        theirs, why_not = (
+            (reference.script, None) if reference.script is not None else script_again(other, trusted=reference.trusted)
+        )
+        if theirs is None:
+            return [str(why_not)]
+        words = "Running the reference without dropout, twice (Ctrl-C leaves it out)"
+        with Progress([], other.directory, words) as progress:
+            made = record_reference(other, theirs.command, terms, progress.follow)
+        if made.refused is not None:
+            return [made.refused]
+    if is_ready(other):
+        words = "Running the script from the reference's weights, with its batches"
+        with Progress([], run.directory, words) as progress:
+            made = record_mine(run, mine.command, other, terms, fixed, progress.follow)
+        if made.refused is not None:
+            return [made.refused]
+    return []

@@ -9,7 +9,7 @@ import click
 from trueline.compare.start import alignment_to
 from trueline.errors import TruelineError
 from trueline.launch import Program, Recording, load_module, load_script, run_program
-from trueline.launch.place import is_scheduler
+from trueline.launch.place import is_rerun, is_scheduler
 from trueline.launch.ranks import NoRecording, RanksRecording, launcher_of
 from trueline.launch.recording import DEFAULT_BUDGET
 from trueline.record.alignment import ALIGNED_STEPS
@@ -170,5 +170,6 @@ def command(
             eager=pynative,
             graph_tensors=graph_tensors,
             alignment=alignment,
+            keep_files=not is_rerun(),
         ),
     )

@@ -14,6 +14,7 @@ from trueline.cli.reference import Reference, compare_with
 from trueline.cli.script import Script
 from trueline.cli.verdict import STANDARD_OUTPUT, Reruns, check_json_target, report_run
 from trueline.errors import RunNotFound, TruelineError
+from trueline.rerun import Terms, Way
 from trueline.store import MANIFEST_FILE, find_run
 from trueline.store.manifest import read as read_manifest
 from trueline.store.manifest import write as write_manifest
@@ -58,23 +59,31 @@ def conclude(
     manifest: str | None,
     json_target: str | None,
     verbose: bool,
-    rerun: bool = False,
+    terms: Terms | None = None,
+    trusted: bool = False,
     reference: str | None = None,
     map_file: str | None = None,
     write_map: str | None = None,
 ) -> int:
-    """Record the target first unless it is a run, then check and report it; gives the exit code."""
+    """Record the target first unless it is a run, then check and report it; gives the exit code.
+
+    `terms`: of second runs; None for none at all.
+    """
     check_json_target(json_target)
     expected = None if manifest is None else read_manifest(Path(manifest))
     directory = None if module is not None else _run_of(words, name)
-    given = None if reference is None else Reference(reference, output_to_stderr=json_target == STANDARD_OUTPUT)
+    quiet = json_target == STANDARD_OUTPUT
+    given = None
+    if reference is not None and terms is not None:
+        given = Reference(reference, terms, output_to_stderr=quiet, trusted=trusted)
     script: Script | None = None
     reruns: Reruns | None = None
     if directory is None:
         script = Script(None, module, words) if module is not None else Script(words[0], None, words[1:])
-        directory = record_script(script, name, output_to_stderr=json_target == STANDARD_OUTPUT)
-        if rerun:
-            reruns = Reruns(partial(record_again, script), partial(record_closer, script))
+        again = terms is not None and terms.way is not Way.NO
+        directory = record_script(script, name, output_to_stderr=quiet, again=again)
+        if terms is not None:
+            reruns = Reruns(partial(record_again, script, terms), partial(record_closer, script, terms))
     if expected is not None:
         write_manifest(expected, directory / MANIFEST_FILE)
     comparison = None if given is None else partial(compare_with, given, script=script, map_file=map_file, write_map=write_map)

@@ -6,6 +6,9 @@ import os
 
 import msgspec
 
+# Set for a script that runs a second time.
+RERUN_VARIABLE = "TRUELINE_RERUN"
+
 
 class Place(msgspec.Struct, frozen=True):
     """One rank of a launch. `launch` is what its launcher calls itself, the same for all ranks."""
@@ -31,3 +34,8 @@ def place_of_this_process() -> Place | None:
 def is_scheduler() -> bool:
     """Whether this is the process that msrun starts with the training script to bring its ranks together. It never trains."""
     return os.environ.get("MS_ROLE") == "MS_SCHED"
+
+
+def is_rerun() -> bool:
+    """Whether the script runs a second time: what it writes is thrown away, so nothing of that is kept."""
+    return RERUN_VARIABLE in os.environ

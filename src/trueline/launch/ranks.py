@@ -15,6 +15,7 @@ from trueline.launch.recording import new_info
 from trueline.launch.script import Program, load_module
 from trueline.model import RunInfo
 from trueline.store import create_run_directory, read_info, write_info
+from trueline.store.origin import sign
 
 # The command that starts ranks, and the module that it runs.
 LAUNCHERS = {"torchrun": "torch.distributed.run", "msrun": "mindspore.parallel.cluster.run"}
@@ -57,6 +58,7 @@ class RanksRecording:
 
     def start(self) -> None:
         write_info(self.directory, self._info)
+        sign(self.directory, self._info)
 
     def stop(self, *, status: str = "finished", exit_code: int | None = None, error: str | None = None) -> None:
         """Add what the launcher knows to what rank 0 wrote of itself, if it came that far."""

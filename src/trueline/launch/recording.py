@@ -22,10 +22,22 @@ from trueline.launch.spawned import watch_spawn
 from trueline.model import RunInfo
 from trueline.record import Recorder
 from trueline.record.alignment import Alignment
+from trueline.record.files import NATIVE_WRITERS, FileWatch
 from trueline.record.generators import GeneratorWatch
+from trueline.record.kept_files import KeptFiles
 from trueline.record.patches import Patches
 from trueline.record.process import ProcessWatch
-from trueline.store import FORMAT, SCRATCH_FOLDER, SCRIPT_FILE, Writer, create_run_directory, write_info, write_tensors
+from trueline.store import (
+    BEFORE_FOLDER,
+    FORMAT,
+    SCRATCH_FOLDER,
+    SCRIPT_FILE,
+    Writer,
+    create_run_directory,
+    write_info,
+    write_tensors,
+)
+from trueline.store.origin import sign
 
 DEFAULT_BUDGET = 0.05
 _LARGEST_SCRIPT = 1 << 20
@@ -46,7 +58,7 @@ class Recording:
 
     `last_step` ends the process, quietly and at once, when that many steps are complete, `last_second` with the first that is
     complete after this time. `eager`, `graph_tensors`, `alignment` (made for the run's directory): see
-    Recorder.
+    Recorder. `keep_files`: what the script changes is kept as it was before, for reruns.
     """
 
     def __init__(
@@ -66,6 +78,7 @@ class Recording:
         eager: bool = False,
         graph_tensors: bool = False,
         alignment: Callable[[Path], Alignment] | None = None,
+        keep_files: bool = False,
     ) -> None:
         place = place_of_this_process()
         self.rank = rank if rank is not None else place.rank if place is not None else 0
@@ -90,18 +103,27 @@ class Recording:
         if last_step is not None or last_second is not None:
             self._end_after(math.inf if last_step is None else last_step, math.inf if last_second is None else last_second)
         self._save()
+        if self._describes:
+            sign(self.directory, self.info)
         if self._describes and script is not None:
             _keep_script(Path(script), self.directory / SCRIPT_FILE)
         self._adapters: list[Adapter] = []
         self._patches = Patches()
-        self._process = ProcessWatch(self.recorder, str(self.directory.absolute()) + os.sep)
+        self._process = ProcessWatch(self.recorder)
+        own_folder = str(self.directory.absolute()) + os.sep
+        kept = KeptFiles(self.directory / BEFORE_FOLDER, own_folder) if keep_files else None
+        self._files = FileWatch(self.recorder, own_folder, kept)
+        self.recorder.before_writing = self._files.writing
         self._generators = GeneratorWatch(self.recorder)
         self._hook = ImportHook(FRAMEWORKS, self._framework_imported)
+        self._writers = ImportHook(NATIVE_WRITERS, lambda package: self._files.package_imported(package, self._patches))
 
     def start(self) -> None:
         _running.append(self)
         self._process.install(self._patches)
+        self._files.install(self._patches)
         self._generators.install(self._patches)
+        self._writers.install()
         self._hook.install()
         os.register_at_fork(after_in_child=self.recorder.forget)
 
@@ -150,6 +172,7 @@ class Recording:
     def resume(self) -> None:
         """Go on after `pause`."""
         self._process.install(self._patches)
+        self._files.install(self._patches)
         self._generators.install(self._patches)
         for adapter in self._adapters:
             adapter.install()
@@ -162,6 +185,7 @@ class Recording:
         if self in _running:
             _running.remove(self)
         self._hook.remove()
+        self._writers.remove()
         for adapter in self._adapters:
             adapter.finish(completed=status == "finished")
             adapter.uninstall()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trueline.launch.place import is_rerun
 from trueline.record.patches import Patches
 
 if TYPE_CHECKING:
@@ -47,7 +48,15 @@ class RecordedWorker:
     def __call__(self, rank: int, *args: Any) -> Any:
         from trueline.launch.recording import Recording
 
-        recording = Recording("", self._command, budget=self._budget, rank=rank, ranks=self._ranks, directory=self._directory)
+        recording = Recording(
+            "",
+            self._command,
+            budget=self._budget,
+            rank=rank,
+            ranks=self._ranks,
+            directory=self._directory,
+            keep_files=not is_rerun(),
+        )
         recording.start()
         try:
             result = self._function(rank, *args)

@@ -82,6 +82,8 @@ class Recorder:
         self.spent = 0.0
         self.wait = 0.0
         self.busy = False
+        # Told of files that are written out of sight of Python's own functions; see files.py.
+        self.before_writing: Callable[[Any], None] = lambda _path: None
         self._open_writer = open_writer
         self._writer: Writer | None = None
         self._seq = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -10,38 +10,40 @@ import msgspec
 from trueline.compare.map_file import write_map
 from trueline.compare.runs import Aligned, parameters_of
 from trueline.errors import RunNotFound
-from trueline.rerun.kept_files import can_be_kept, written_files
-from trueline.rerun.once_more import record_once_more
+from trueline.rerun.sandbox.start import Rerun, Way, record_again
+from trueline.rerun.terms import Terms
 from trueline.store import ALIGNED_FOLDER, CLOSER_FOLDER, PERTURBED_FOLDER, Run
 
 # Steps whose losses are compared; the first of them also tensor by tensor.
 STEPS = 128
-_STARTING = 90.0
 # PyNative mode and whole tensors take their time.
-_TIMES_AS_LONG = 12.0
+USUAL_SHARE = 12.0
 _SHARE_OF_LIMIT = 0.7
 MAP_FILE = "map.json"
 _MOST_TRIES = 2
+Watching = Callable[[Path], None] | None
 
 
-def why_not_aligned(run: Run) -> str | None:
+def why_not_aligned(run: Run, terms: Terms) -> str | None:
     """Why a script cannot be run aligned; None when it can."""
+    if terms.way is Way.NO:
+        return "reruns are switched off (--no-rerun)"
     if not run.steps or run.info.recorder_error:
         return f"{run.info.name} did not train"
     if run.info.world_size > 1:
         return f"{run.info.name} has several ranks"
-    if not can_be_kept(written_files(run)):
-        return f"{run.info.name} writes more files than can be put aside meanwhile"
     return None
 
 
-def record_reference(run: Run, command: list[str]) -> None:
+def record_reference(run: Run, command: list[str], terms: Terms, progress: Watching = None) -> Rerun:
     """The reference as others are aligned to it, and once more one unit in the last place beside."""
-    options = [*_options(run), "--as-reference"]
-    record_once_more(run, ALIGNED_FOLDER, options, command, limit=_limit(run))
+    options = [*_options(run, terms), "--as-reference"]
+    made = _record(run, ALIGNED_FOLDER, options, command, terms, progress)
+    if made.refused is not None:
+        return made
     aligned = run.directory / ALIGNED_FOLDER
-    options = [*_options(run), "--align-to", str(aligned.absolute()), "--perturb"]
-    record_once_more(run, PERTURBED_FOLDER, options, command, limit=_limit(run))
+    options = [*_options(run, terms), "--align-to", str(aligned.absolute()), "--perturb"]
+    return _record(run, PERTURBED_FOLDER, options, command, terms, progress)
 
 
 def is_ready(reference: Run) -> bool:
@@ -49,7 +51,14 @@ def is_ready(reference: Run) -> bool:
     return all(_opened(reference.directory / folder) is not None for folder in (ALIGNED_FOLDER, PERTURBED_FOLDER))
 
 
-def record_mine(run: Run, command: list[str], reference: Run, fixed: dict[str, str] | None = None) -> None:
+def record_mine(
+    run: Run,
+    command: list[str],
+    reference: Run,
+    terms: Terms,
+    fixed: dict[str, str] | None = None,
+    progress: Watching = None,
+) -> Rerun:
     """My script, aligned to the reference's run.
 
     Layers are paired by what the runs as they are show, but for those that are `fixed`. Compiled graphs do not show the order of
@@ -59,14 +68,14 @@ def record_mine(run: Run, command: list[str], reference: Run, fixed: dict[str, s
     pairs = parameters_of(seen(run), seen(reference), fixed)
     for _ in range(_MOST_TRIES):
         write_map(pairs, map_file)
-        shutil.rmtree(run.directory / ALIGNED_FOLDER, ignore_errors=True)
-        options = [*_options(run), "--align-to", str(aligned), "--map", str(map_file)]
-        record_once_more(run, ALIGNED_FOLDER, options, command, limit=_limit(run))
-        made = aligned_runs(run, reference)
-        better = pairs if made is None else parameters_of(made.mine, made.reference, fixed)
+        options = [*_options(run, terms), "--align-to", str(aligned), "--map", str(map_file)]
+        made = _record(run, ALIGNED_FOLDER, options, command, terms, progress)
+        both = aligned_runs(run, reference)
+        better = pairs if both is None else parameters_of(both.mine, both.reference, fixed)
         if better == pairs:
-            return
+            break
         pairs = better
+    return made
 
 
 def why_it_failed(mine: Run, reference: Run) -> str | None:
@@ -105,11 +114,13 @@ def _opened(directory: Path) -> Run | None:
         return None
 
 
-def _options(run: Run) -> list[str]:
+def _options(run: Run, terms: Terms) -> list[str]:
     # A run that ends by itself keeps what it has; one that is ended does not.
-    options = ["--steps", str(min(len(run.steps), STEPS)), "--seconds", f"{_SHARE_OF_LIMIT * _limit(run):.0f}"]
+    seconds = _SHARE_OF_LIMIT * terms.seconds(run, USUAL_SHARE)
+    options = ["--steps", str(min(len(run.steps), STEPS)), "--seconds", f"{seconds:.0f}"]
     return [*options, "--pynative"] if run.framework == "mindspore" else options
 
 
-def _limit(run: Run) -> float:
-    return _STARTING + _TIMES_AS_LONG * (run.info.seconds or 60.0)
+def _record(run: Run, folder: str, options: list[str], command: list[str], terms: Terms, progress: Watching) -> Rerun:
+    limit = terms.seconds(run, USUAL_SHARE)
+    return record_again(run, folder, options, command, limit=limit, way=terms.way, progress=progress)

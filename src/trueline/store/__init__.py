@@ -3,6 +3,7 @@
 from trueline.store.database import last_step
 from trueline.store.format import (
     ALIGNED_FOLDER,
+    BEFORE_FOLDER,
     CLOSER_FOLDER,
     FORMAT,
     MANIFEST_FILE,
@@ -20,6 +21,7 @@ from trueline.store.writer import Writer
 
 __all__ = [
     "ALIGNED_FOLDER",
+    "BEFORE_FOLDER",
     "CLOSER_FOLDER",
     "FORMAT",
     "MANIFEST_FILE",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import mindspore as ms
@@ -22,7 +21,7 @@ _MOST_MATRICES = 64
 
 
 class LoadWatch(Watch):
-    """Watches `load_checkpoint`, `load_param_into_net`, `save_checkpoint`, and parameters as they are made and set."""
+    """Watches `load_checkpoint`, `load_param_into_net`, and parameters as they are made and set."""
 
     def __init__(self, recorder: Recorder, registry: Registry) -> None:
         super().__init__(recorder)
@@ -34,7 +33,6 @@ class LoadWatch(Watch):
             for name, watched in (
                 ("load_checkpoint", self._watched_read),
                 ("load_param_into_net", self._watched_load),
-                ("save_checkpoint", self._watched_save),
             ):
                 if name in vars(owner):
                     original = getattr(serialization, name)
@@ -146,18 +144,3 @@ class LoadWatch(Watch):
         }
         self.recorder.event("load", subject=self._registry.module_id(net), detail=detail, location=location)
         self._registry.mark_loaded(net, location, skip=set(missing))
-
-    def _watched_save(self, original: Any) -> Any:
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            target = args[1] if len(args) > 1 else kwargs.get("ckpt_file_name")
-            if isinstance(target, str | os.PathLike) and self.recorder.active:
-                self._saving(target)
-            return original(*args, **kwargs)
-
-        return watched
-
-    @guarded
-    def _saving(self, target: str | os.PathLike[str]) -> None:
-        path = os.path.abspath(os.fspath(target))  # noqa: PTH100 - links must stay as the script names them
-        detail = {"path": path, "new": not os.path.lexists(path)}
-        self.recorder.event("file_written", location=self.recorder.location(), detail=detail)

@@ -13,6 +13,4 @@ class SaveWatch(Watch):
     @guarded
     def _saving(self, target: str | os.PathLike[str]) -> None:
         """A file of this name is about to be written; a second run has to find everything as before."""
-        path = os.path.abspath(os.fspath(target))  # noqa: PTH100 - links must stay as the script names them
-        detail = {"path": path, "new": not os.path.lexists(path)}
-        self.recorder.event("file_written", location=self.recorder.location(), detail=detail)
+        self.recorder.before_writing(target)
