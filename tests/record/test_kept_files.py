@@ -42,7 +42,7 @@ def state(folder: Path) -> dict[str, Any]:
         status = path.lstat()
         name, mode = str(path.relative_to(folder)), stat.S_IMODE(status.st_mode)
         if path.is_symlink():
-            found[name] = ("link", os.readlink(path))
+            found[name] = ("link", str(path.readlink()))
         elif path.is_dir():
             found[name] = ("folder", mode)
         else:
@@ -87,7 +87,7 @@ OPERATIONS = {
     "remove inside": _from_inside,
     "empty": lambda folder, one, _other: shutil.rmtree(folder / one),
     "folder": lambda folder, one, _other: (folder / one).mkdir(),
-    "folders": lambda folder, one, other: os.makedirs(folder / one / other),
+    "folders": lambda folder, one, other: (folder / one / other).mkdir(parents=True),
     "symlink": lambda folder, one, other: (folder / one).symlink_to(folder / other),
     "hard link": lambda folder, one, other: (folder / one).hardlink_to(folder / other),
     "mode": lambda folder, one, _other: (folder / one).chmod(0o640),

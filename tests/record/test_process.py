@@ -18,8 +18,8 @@ from builders import run_info
 
 from trueline.model import Event
 from trueline.record import Recorder
-from trueline.record.patches import Patches
 from trueline.record.files import FileWatch
+from trueline.record.patches import Patches
 from trueline.record.process import ProcessWatch
 from trueline.store import Run, Writer, write_info
 

@@ -52,13 +52,13 @@ class FileWatch:
         patches.replace(io, "open", opened)
         patches.replace(os, "open", self._watched_low_open())
         for name in ("rename", "replace"):
-            patches.replace(os, name, self._watched_move(getattr(os, name)))
+            patches.replace(os, name, self._watched_pair(getattr(os, name), self._about_to_move))
         for name in ("remove", "unlink", "rmdir"):
             patches.replace(os, name, self._watched_name(getattr(os, name), "removing", 0))
         for name in ("mkdir", "mkfifo", "mknod"):
             patches.replace(os, name, self._watched_name(getattr(os, name), "making", 0))
-        for name in ("link", "symlink"):
-            patches.replace(os, name, self._watched_name(getattr(os, name), "making", 1))
+        patches.replace(os, "link", self._watched_pair(os.link, self._about_to_link))
+        patches.replace(os, "symlink", self._watched_name(os.symlink, "making", 1))
         for name in ("chmod", "chown", "lchown", "utime"):
             patches.replace(os, name, self._watched_name(getattr(os, name), "changing", 0))
         patches.replace(os, "truncate", self._watched_name(os.truncate, "writing", 0))
@@ -108,22 +108,29 @@ class FileWatch:
 
         return Replacement(watched)
 
-    def _watched_move(self, original: Any) -> Any:
+    def _watched_pair(self, original: Any, note: Callable[[str, str], None]) -> Any:
         def watched(*args: Any, **kwargs: Any) -> None:
-            self._note(self._about_to_move, args, kwargs)
+            self._note(self._with_both, note, args, kwargs)
             original(*args, **kwargs)
 
         return Replacement(watched)
 
-    def _about_to_move(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    @staticmethod
+    def _with_both(note: Callable[[str, str], None], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         given = dict(zip(("src", "dst"), args, strict=False)) | kwargs
         source = _whole(given.get("src"), given.get("src_dir_fd"))
         target = _whole(given.get("dst"), given.get("dst_dir_fd"))
-        if source is None or target is None:
-            return
+        if source is not None and target is not None:
+            note(source, target)
+
+    def _about_to_move(self, source: str, target: str) -> None:
         self._tell_written(target)
         if self._kept is not None:
             self._kept.moving(source, target)
+
+    def _about_to_link(self, source: str, target: str) -> None:
+        if self._kept is not None:
+            self._kept.linking(source, target)
 
     def _watched_name(self, original: Any, what: str, position: int) -> Any:
         keyword = "dst" if position else "path"
@@ -131,8 +138,7 @@ class FileWatch:
         def watched(*args: Any, **kwargs: Any) -> Any:
             if self._kept is not None:
                 given = args[position] if len(args) > position else kwargs.get(keyword)
-                folder = kwargs.get("dst_dir_fd") if "dst_dir_fd" in kwargs else kwargs.get("dir_fd")
-                self._note(self._tell_kept, what, given, folder)
+                self._note(self._tell_kept, what, given, kwargs.get("dir_fd"))
             return original(*args, **kwargs)
 
         return Replacement(watched)

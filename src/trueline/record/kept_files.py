@@ -49,6 +49,7 @@ class KeptFiles:
         self._log = -1
         self._content: set[str] = set()
         self._attributes: set[str] = set()
+        self._renamed: set[str] = set()
         # Folders that the script made: what is in them goes with them.
         self._made: set[str] = set()
         self._bytes = 0
@@ -63,15 +64,22 @@ class KeptFiles:
 
     def writing(self, path: str) -> None:
         """The content of the file that this path leads to may change, or the file is made."""
-        self._told(self._keep, os.path.realpath(path))
+        path = os.path.realpath(path)
+        self._told(self._keep if os.path.lexists(path) else self._keep_name, path)
 
     def suspecting(self, path: str) -> None:
         """Something that may write has opened this file: a database."""
         self._told(self._suspect, os.path.realpath(path))
 
     def making(self, path: str) -> None:
-        """A name is about to appear: a folder, a link, a pipe."""
+        """A name is about to appear: a folder, a link, a pipe. Where it is there already, none of these succeeds."""
+        if not os.path.lexists(path):
+            self._told(self._keep_name, _of_name(path))
+
+    def linking(self, path: str, to: str) -> None:
+        """`to` is about to become another name of the file: what is written there is written to both."""
         self._told(self._keep, _of_name(path))
+        self.making(to)
 
     def removing(self, path: str) -> None:
         self._told(self._keep, _of_name(path))
@@ -114,6 +122,14 @@ class KeptFiles:
         elif stat.S_ISREG(status.st_mode):
             self._keep_content(path, status)
 
+    def _keep_name(self, path: str) -> None:
+        """From now on the name may stand for another file: that one must go before the first comes
+        back, else all other names of it would show what comes back too."""
+        self._keep(path)
+        if path not in self._renamed and not self._is_in_made(path):
+            self._renamed.add(path)
+            self._add("made", path)
+
     def _keep_content(self, path: str, status: os.stat_result) -> None:
         why = self._why_not(status.st_size)
         name = None
@@ -152,17 +168,20 @@ class KeptFiles:
     def _move(self, path: str, to: str) -> None:
         if not stat.S_ISDIR(os.lstat(path).st_mode):
             self._keep(path)
-            self._keep(to)
+            if not os.path.isdir(to) or os.path.islink(to):
+                self._keep_name(to)
+            return
+        if os.path.lexists(to) and (not os.path.isdir(to) or os.listdir(to)):
             return
         self._keep(to)
-        self._made.discard(to)
-        if not self._is_in_made(path):
+        is_own = self._is_in_made(path)
+        if not is_own:
             self._add("moved", path, to=to)
-        else:
-            self._made.add(to)
         # Both names now stand for something else than before.
-        for known in (self._content, self._attributes, self._made):
-            known.difference_update([each for each in known if _is_in(each, path) or each.startswith(f"{to}/")])
+        for known in (self._content, self._attributes, self._made, self._renamed):
+            known.difference_update([each for each in known if _is_in(each, path) or _is_in(each, to)])
+        if is_own:
+            self._made.add(to)
 
     def _keep_attributes(self, path: str) -> None:
         if path in self._attributes or path in self._content or self._is_in_made(path):
