@@ -6,7 +6,7 @@ PEERS := .venv-peers/bin
 SETUP_DONE := .venv/.setup-done
 PEERS_DONE := .venv-peers/.setup-done
 
-.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare clean
+.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare bench-harm clean
 
 setup: $(SETUP_DONE)
 
@@ -67,6 +67,10 @@ bench-data: setup
 # Speed and peak memory of `trueline compare` beside one pass of numpy and msprobe's compare; options with COMPARE='--gb 1'.
 bench-compare: setup $(PEERS_DONE)
 	$(BIN)/python benchmarks/compare_folders.py $(COMPARE)
+
+# A training that writes in 25 ways, diagnosed and killed: is every file as plain python leaves it? Options with HARM='--kills 20'.
+bench-harm: setup
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/harm/run.py $(HARM)
 
 $(PEERS_DONE): Makefile
 	$(PYTHON) -m venv .venv-peers

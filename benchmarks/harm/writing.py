@@ -1,5 +1,5 @@
-"""A training that writes files in every way that trainings do. What it finds at its start decides its random numbers: a second run
-that does not find the same as the first trains otherwise.
+"""A training that writes files in every way that trainings do. What it finds at its start decides its
+random numbers: a second run that does not find the same as the first trains otherwise.
 
     python writing.py [--framework mindspore] [--port N] [--steps 60]
 """
@@ -113,8 +113,7 @@ with open("pair_a", "a") as file:
     file.write("both\n")
 # 17: outside of the working directory, and in the folder for temporary files
 (outside / "result.txt").write_text(f"run {count}")
-named = pathlib.Path(tempfile.gettempdir()) / f"writing-{here.parent.name}"
-named.write_text(str(count))
+(pathlib.Path(tempfile.gettempdir()) / "count.txt").write_text(str(count))
 # 18: a file of another user
 with open("shared.txt", "a") as file:
     file.write("mine\n")

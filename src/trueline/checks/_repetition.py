@@ -103,13 +103,3 @@ class Repetition:
             size = max(abs(one.loss), abs(other.loss))
             return one.id, abs(one.loss - other.loss) / size if math.isfinite(size) and size else math.inf
         return None
-
-    @property
-    def found_what_the_first_left(self) -> str | None:
-        """A file that the first run wrote and the second one read; or a load that only the second one did."""
-        written = {event.detail.get("path") for event in self.first.events_of("file_written")}
-        for event in self.second.events_of("file_opened"):
-            if event.detail.get("path") in written:
-                return str(event.detail["path"])
-        loads = [sum(event.step < self.steps for event in run.events_of("load")) for run in (self.first, self.second)]
-        return "a checkpoint" if loads[1] > loads[0] else None

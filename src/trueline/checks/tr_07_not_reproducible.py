@@ -9,8 +9,8 @@ A result that cannot be repeated cannot be compared: whether a change helped, or
 chance. The guide's way to locate an accuracy problem starts with all randomness fixed.
 
 ## Method
-`trueline diagnose` runs the script's first 64 steps again, with the same command in the same folder (files that the first run
-wrote are put aside meanwhile, and put back), and compares: values of the seeds, modules, content of the weights before
+`trueline diagnose` runs the script's first 64 steps again, with the same command, in a sandbox where the files are as they were
+before the first run and where nothing that is written lasts (docs/safety.md), and compares: values of the seeds, modules, content of the weights before
 training, fingerprints and targets of every batch, hyper-parameters, the loss of every step. The first thing that differs is
 the factor. Which library's random stream is never seeded is known from the calls that seed; the lines that draw from it are
 looked up in the script's text.
@@ -23,9 +23,10 @@ rounding (sums in another order on several threads) and are not a problem.
 The step at which the runs part, what differs then, which libraries were seeded on which line.
 
 ## Limits
-Only the first 64 steps, and at most three times as long as they took (30 s at least). Without a seed runs differ by design:
-not applicable. `trueline check` never runs a script; `--no-rerun` leaves the rerun out. A script that finds files of its
-first run (resumes) is not checked. MindSpore's dropout on CPU is not always the same with the same seed: where losses part and
+Only the first 64 steps, and only where they took no longer than a second run may take: a minute and the script's own time
+(`--rerun-time` says otherwise). Without a seed runs differ by design: not applicable. `trueline check` never runs a script;
+`--no-rerun` leaves the rerun out, as does a kernel that allows no sandbox. Where runs differ and the second one lacked
+something that the first one had (a file that could not be kept, the network), the item is not checked. MindSpore's dropout on CPU is not always the same with the same seed: where losses part and
 nothing but such a layer is left to explain it, the item is not checked. Nor is it where several workers of a MindSpore pipeline
 draw random numbers, whose order no seed fixes.
 
@@ -90,16 +91,13 @@ def conclude(run: Run) -> Finding:
     finally:
         second.close()
     if finding.conclusion is Conclusion.PROBLEM_FOUND and note is not None and note.doubt is not None:
-        return item.not_checked(f"two runs differ, but the second did not start from the same files: {note.doubt}.")
+        return item.not_checked(f"two runs differ, but the second did not find all that the first one found: {note.doubt}.")
     return finding
 
 
 def _conclude(run: Run, both: Repetition) -> Finding:
     if both.steps < min(_FEWEST_STEPS, len(run.steps)):
         return item.not_checked("the second run ended before it had trained.")
-    left = both.found_what_the_first_left
-    if left is not None:
-        return item.not_checked(f"the second run went on from what the first one had left ({left}).")
     seeded = {
         event.detail["library"] for event in run.events_of("seed") if event.step == 0 and event.detail.get("seed") is not None
     }

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -19,10 +19,13 @@ from trueline.report.words import many
 from trueline.rerun import STEPS, Rerun, Terms, look_closer, rerun_first_steps, why_no_closer_look, why_no_rerun
 from trueline.rerun.before import write_changes
 from trueline.rerun.inventory import Inventory
+from trueline.rerun.sandbox.kernel import die_with_parent
+from trueline.rerun.sandbox.process import refusal
+from trueline.rerun.sandbox.start import started_aside, why_impossible
 from trueline.store import CLOSER_FOLDER, RERUN_FOLDER, Run, runs_folder
 from trueline.store.reruns import RerunNote, note_rerun
 
-_STDERR = 2
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
 _POLL_SECONDS = 1.0
 
 
@@ -34,29 +37,74 @@ def record_script(script: Script, name: str | None, *, output_to_stderr: bool = 
     The script has this process's terminal, standard streams and directory. Ctrl-C is the script's: what it recorded
     until then is still there to be checked. `output_to_stderr` keeps this process's standard output for the report.
     """
+    directory, command = _new_run(script, name)
+    files = Inventory(_folders_of(script), runs_folder()) if again else None
+    output = _STDERR if output_to_stderr else _STDOUT
+    child = subprocess.Popen(command, stdout=output, preexec_fn=_end_with_this_process())  # noqa: PLW1509, S603 - running the user's script is the job
+    _wait_for(child, script, directory)
+    _see_that_it_started(child, directory)
+    if files is not None:
+        write_changes(directory, files.changes())
+    return directory
+
+
+def record_aside(script: Script, beside: Run | None, *, output_to_stderr: bool = False) -> Path | None:
+    """Run and record the script in a sandbox, where it finds the files as the run `beside` found them and writes over nothing;
+    None where there is no sandbox."""
+    if why_impossible() is not None:
+        return None
+    directory, command = _new_run(script, None)
+    runs_folder().mkdir(parents=True, exist_ok=True)
+    output = _STDERR if output_to_stderr else _STDOUT
+    with started_aside(command, runs_folder(), (_STDIN, output, _STDERR), beside) as child:
+        _wait_for(child, script, directory)
+    if refusal(child) is not None:
+        return None
+    _see_that_it_started(child, directory)
+    return directory
+
+
+def _new_run(script: Script, name: str | None) -> tuple[Path, list[str]]:
+    """Where the run will be, and the command that makes it."""
     script.check()
     name = _free_name(script.stem, name)
-    directory = runs_folder() / name
-    command = [sys.executable, "-m", "trueline", "run", "--name", name, *script.command]
+    # What was printed so far comes before what the script prints.
     sys.stdout.flush()
-    files = Inventory(_folders_of(script), runs_folder()) if again else None
-    with Progress(script.command, directory) as progress, _signals_go_to_the_script() as children:
-        child = subprocess.Popen(command, stdout=_STDERR if output_to_stderr else None)  # noqa: S603 - running the user's script is the job
-        children.append(child)
-        while True:
-            try:
-                child.wait(_POLL_SECONDS)
-                break
-            except subprocess.TimeoutExpired:
-                progress.update()
+    return runs_folder() / name, [sys.executable, "-m", "trueline", "run", "--name", name, *script.command]
+
+
+def _see_that_it_started(child: subprocess.Popen[bytes], directory: Path) -> None:
     if not directory.is_dir():
         raise TruelineError(
             f"Recording did not start: trueline run ended with exit code {child.returncode} before it made {directory}. "
             "See its message above; trueline doctor examines the environment."
         )
-    if files is not None:
-        write_changes(directory, files.changes())
-    return directory
+
+
+def _wait_for(child: subprocess.Popen[bytes], script: Script, directory: Path) -> None:
+    with Progress(script.command, directory) as progress, _signals_go_to_the_script() as children:
+        children.append(child)
+        while True:
+            try:
+                child.wait(_POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                progress.update()
+            else:
+                return
+
+
+def _end_with_this_process() -> Callable[[], None] | None:
+    """A diagnosis that is killed does not leave the training behind."""
+    if sys.platform != "linux":
+        return None
+    parent = os.getpid()
+
+    def bind() -> None:
+        die_with_parent(signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return bind
 
 
 def _folders_of(script: Script) -> list[Path]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import msgspec
+
 from trueline.cli.progress import Progress
-from trueline.cli.recording import record_script
+from trueline.cli.recording import record_aside, record_script
 from trueline.cli.script import Script
 from trueline.compare import map_file as maps
 from trueline.compare.runs import compare_runs, parameters_of
@@ -31,18 +33,26 @@ class Reference:
             raise TruelineError("--reference takes a script or a run. Received nothing.")
         self.script: Script | None = None
         self.directory: Path | None = None
+        # Whether it was recorded now, without a trace in the files.
+        self.is_aside = False
         if Path(words[0]).is_file() or words[0].endswith(".py"):
             self.script = Script(words[0], None, tuple(words[1:]))
             self.script.check()
         else:
             self.directory = find_run(given)
 
-    def recorded(self) -> Run:
-        """The reference's run, recorded now unless it was before."""
+    def recorded(self, beside: Run | None) -> Run:
+        """The reference's run, recorded now unless it was before; beside a run of this command, if that was recorded now."""
         if self.directory is None:
             assert self.script is not None  # noqa: S101 - one of the two is given
-            again = self.terms.way is not Way.NO
-            self.directory = record_script(self.script, None, output_to_stderr=self._output_to_stderr, again=again)
+            way, to_stderr = self.terms.way, self._output_to_stderr
+            # Both scripts often write to the same files: those of the one that is diagnosed are to stay.
+            if way is not Way.UNSAFE:
+                self.directory = record_aside(self.script, beside, output_to_stderr=to_stderr)
+            self.is_aside = self.directory is not None
+            if self.directory is None:
+                again = way is not Way.NO
+                self.directory = record_script(self.script, None, output_to_stderr=to_stderr, again=again)
         return Run(self.directory)
 
 
@@ -67,44 +77,50 @@ def compare_with(
 ) -> tuple[str, Comparison]:
     """The name of the reference's run, and how mine compares with it."""
     fixed = None if map_file is None else maps.read_map(Path(map_file))
-    other = reference.recorded()
+    other = reference.recorded(run if script is not None else None)
     if not other.steps:
         raise TruelineError(
             f"The reference {other.info.name} never trained: there is nothing to compare with. See what it printed above."
         )
     terms = reference.terms
     reasons = list(filter(None, (why_not_aligned(each, terms) for each in (run, other))))
+    doubts: list[str] = []
     if not reasons:
-        reasons = _run_aligned(reference, other, run, script, fixed)
+        reasons, doubts = _run_aligned(reference, other, run, script, fixed)
     aligned = aligned_runs(run, other)
     shown = (seen(run), seen(other)) if aligned is None else (aligned.mine, aligned.reference)
     if write_map is not None:
         maps.write_map(parameters_of(*shown, fixed), Path(write_map))
     why = why_it_failed(run, other) or (f"Nothing was run again: {'; '.join(reasons)}." if reasons else None)
-    return other.info.name, compare_runs(seen(run), seen(other), aligned, fixed, why)
+    comparison = compare_runs(seen(run), seen(other), aligned, fixed, why)
+    if doubts:
+        verdict = f"{comparison.verdict} Run again, not all was as the first time: {'; '.join(doubts)}."
+        comparison = msgspec.structs.replace(comparison, verdict=verdict)
+    return other.info.name, comparison
 
 
-def _run_aligned(reference: Reference, other: Run, run: Run, script: Script | None, fixed: dict[str, str] | None) -> list[str]:
-    """Run both again so that they can be compared step by step; gives the reasons where that cannot be."""
+def _run_aligned(
+    reference: Reference, other: Run, run: Run, script: Script | None, fixed: dict[str, str] | None
+) -> tuple[list[str], list[str]]:
+    """Run both again so that they can be compared step by step; gives the reasons where that cannot be, and what is in doubt."""
     terms = reference.terms
     mine, why_not_mine = (script, None) if script is not None else script_again(run, trusted=reference.trusted)
     if mine is None:
-        return [str(why_not_mine)]
+        return [str(why_not_mine)], []
+    made = []
     if not is_ready(other):
         theirs, why_not = (
             (reference.script, None) if reference.script is not None else script_again(other, trusted=reference.trusted)
         )
         if theirs is None:
-            return [str(why_not)]
+            return [str(why_not)], []
         words = "Running the reference without dropout, twice (Ctrl-C leaves it out)"
         with Progress([], other.directory, words) as progress:
-            made = record_reference(other, theirs.command, terms, progress.follow)
-        if made.refused is not None:
-            return [made.refused]
+            beside = run if reference.is_aside and script is not None else None
+            made.append(record_reference(other, theirs.command, terms, beside, progress.follow))
     if is_ready(other):
         words = "Running the script from the reference's weights, with its batches"
         with Progress([], run.directory, words) as progress:
-            made = record_mine(run, mine.command, other, terms, fixed, progress.follow)
-        if made.refused is not None:
-            return [made.refused]
-    return []
+            made.append(record_mine(run, mine.command, other, terms, fixed, progress.follow))
+    refused = next((each.refused for each in made if each.refused is not None), None)
+    return [] if refused is None else [refused], sorted({each.doubt for each in made if each.doubt is not None})

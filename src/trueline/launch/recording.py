@@ -25,6 +25,7 @@ from trueline.record.alignment import Alignment
 from trueline.record.files import NATIVE_WRITERS, FileWatch
 from trueline.record.generators import GeneratorWatch
 from trueline.record.kept_files import KeptFiles
+from trueline.record.network import NetworkWatch
 from trueline.record.patches import Patches
 from trueline.record.process import ProcessWatch
 from trueline.store import (
@@ -114,6 +115,7 @@ class Recording:
         kept = KeptFiles(self.directory / BEFORE_FOLDER, own_folder) if keep_files else None
         self._files = FileWatch(self.recorder, own_folder, kept)
         self.recorder.before_writing = self._files.writing
+        self._network = NetworkWatch(self.recorder)
         self._generators = GeneratorWatch(self.recorder)
         self._hook = ImportHook(FRAMEWORKS, self._framework_imported)
         self._writers = ImportHook(NATIVE_WRITERS, lambda package: self._files.package_imported(package, self._patches))
@@ -122,6 +124,7 @@ class Recording:
         _running.append(self)
         self._process.install(self._patches)
         self._files.install(self._patches)
+        self._network.install(self._patches)
         self._generators.install(self._patches)
         self._writers.install()
         self._hook.install()
@@ -173,6 +176,7 @@ class Recording:
         """Go on after `pause`."""
         self._process.install(self._patches)
         self._files.install(self._patches)
+        self._network.install(self._patches)
         self._generators.install(self._patches)
         for adapter in self._adapters:
             adapter.install()

@@ -167,7 +167,7 @@ class Event(msgspec.Struct, frozen=True):
     clipping; detail: kind, limit), `scale`, `unscale`, `scaler_step`, `scaler_update` (value: the scale), `optimizer_step`,
     `scheduler_step`, `functional_dropout` (value 1: active), `gradient_of_gradient` (derivatives that the script asked for;
     detail: see store/schema.sql), `file_opened` (detail: path, size, mtime), `file_written` (opened to be written, or saved by
-    the framework; detail: path, new), `printed`, `collective`,
+    the framework; detail: path, new), `connected` (to another machine; detail: address), `printed`, `collective`,
     `eval_loss` (value: what a loss function gave outside of training, without gradients or on a model in eval mode; subject:
     seq of the batch), `init_after_load` (an init function or fill over content that a load had put there; detail: shape),
     `weights_read` (a file of weights; detail: shape and digest of its matrices by name).

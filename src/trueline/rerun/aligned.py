@@ -35,15 +35,20 @@ def why_not_aligned(run: Run, terms: Terms) -> str | None:
     return None
 
 
-def record_reference(run: Run, command: list[str], terms: Terms, progress: Watching = None) -> Rerun:
-    """The reference as others are aligned to it, and once more one unit in the last place beside."""
+def record_reference(
+    run: Run, command: list[str], terms: Terms, files_before: Run | None = None, progress: Watching = None
+) -> Rerun:
+    """The reference as others are aligned to it, and once more one unit in the last place beside.
+
+    It finds the files as they were before its own run, or before the run `files_before`, beside which it was recorded.
+    """
     options = [*_options(run, terms), "--as-reference"]
-    made = _record(run, ALIGNED_FOLDER, options, command, terms, progress)
+    made = _record(run, ALIGNED_FOLDER, options, command, terms, progress, files_before)
     if made.refused is not None:
         return made
     aligned = run.directory / ALIGNED_FOLDER
     options = [*_options(run, terms), "--align-to", str(aligned.absolute()), "--perturb"]
-    return _record(run, PERTURBED_FOLDER, options, command, terms, progress)
+    return _record(run, PERTURBED_FOLDER, options, command, terms, progress, files_before)
 
 
 def is_ready(reference: Run) -> bool:
@@ -121,6 +126,14 @@ def _options(run: Run, terms: Terms) -> list[str]:
     return [*options, "--pynative"] if run.framework == "mindspore" else options
 
 
-def _record(run: Run, folder: str, options: list[str], command: list[str], terms: Terms, progress: Watching) -> Rerun:
+def _record(
+    run: Run,
+    folder: str,
+    options: list[str],
+    command: list[str],
+    terms: Terms,
+    progress: Watching,
+    files_before: Run | None = None,
+) -> Rerun:
     limit = terms.seconds(run, USUAL_SHARE)
-    return record_again(run, folder, options, command, limit=limit, way=terms.way, progress=progress)
+    return record_again(run, folder, options, command, limit=limit, way=terms.way, files_before=files_before, progress=progress)

@@ -48,6 +48,10 @@ class Before(msgspec.Struct, frozen=True):
         return f"{path} is not as it was before the first run{others}: {why}"
 
 
+# What there is to know of the files of a script that has not run yet.
+UNCHANGED = Before(None, (), (), {}, 0)
+
+
 def before(run: Run) -> Before:
     folder = run.directory.absolute() / BEFORE_FOLDER
     entries = _entries(folder / LOG)

@@ -29,9 +29,12 @@ def main() -> NoReturn:
     kernel.die_with_parent(signal.SIGKILL)
     if os.getppid() != orders["parent"]:
         os._exit(REFUSED)
+    if orders.get("streams"):
+        # Ctrl-C at the terminal is the script's.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     if orders.get("unsafe"):
         os._exit(_watch_over(_started_plainly(orders)))
-    sockets = _bound_sockets()
+    sockets = [] if orders["network"] else _bound_sockets()
     try:
         _own_namespaces(network=orders["network"])
     except OSError as problem:
@@ -113,10 +116,7 @@ def _probe() -> NoReturn:
         kernel.mount("", "/", flags=kernel.REC | kernel.PRIVATE)
         stage = next(path for path in ("/tmp", "/var/tmp", "/mnt", "/dev/shm") if os.path.isdir(path))
         kernel.mount("tmpfs", stage, "tmpfs", 0, "mode=700,size=1m")
-        for name in ("lower", "layers", "seen"):
-            os.mkdir(os.path.join(stage, name))
-        view = View(stage, os.path.join(stage, "layers"), [])
-        problem = view.overlay(os.path.join(stage, "lower"), os.path.join(stage, "seen"))
+        problem = _tried(stage, stage)
         if problem is not None:
             raise problem
     except OSError as problem:
@@ -125,13 +125,27 @@ def _probe() -> NoReturn:
     os._exit(0)
 
 
+def _tried(stage: str, layers: str) -> OSError | None:
+    """What the kernel says to a layer that is kept in this folder; None where it takes one."""
+    for name in ("lower", "seen"):
+        os.mkdir(os.path.join(stage, name))
+    tried = os.path.join(layers, "tried")
+    os.mkdir(tried)
+    seen = os.path.join(stage, "seen")
+    problem = View(stage, tried, []).overlay(os.path.join(stage, "lower"), seen)
+    if problem is None:
+        kernel.unmount(seen)
+    return problem
+
+
 def _enter(orders: dict[str, Any]) -> None:
     kernel.mount("", "/", flags=kernel.REC | kernel.PRIVATE)
     stage = orders["stage"]
     shown = mounts()
     kernel.mount("tmpfs", stage, "tmpfs", 0, f"mode=700,size={orders['size']}")
     layers = orders["layers"]
-    if layers is None:
+    # Not every file system can hold layers.
+    if layers is None or _tried(stage, layers) is not None:
         layers = os.path.join(stage, "layers")
         os.mkdir(layers)
     view = View(stage, layers, shown)
@@ -154,12 +168,13 @@ def _is_in_user_namespace() -> bool:
 def _become(orders: dict[str, Any]) -> NoReturn:
     try:
         nothing = os.open("/dev/null", os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(nothing, stream)
+        for stream, given in enumerate(orders.get("streams") or (nothing, nothing, nothing)):
+            os.dup2(given, stream)
         for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         if not orders.get("unsafe"):
-            os.setsid()
+            if not orders.get("streams"):
+                os.setsid()
             kernel.drop_rights(_DROPPED_RIGHTS)
             kernel.give_up_new_rights()
         os.chdir(orders["folder"])

@@ -57,8 +57,13 @@ def change_root(new: str) -> None:
     """`new`, which is a mount, becomes "/", and nothing of the old root can be reached any more."""
     os.chdir(new)
     _checked(_libc.pivot_root(b".", b"."), "pivot_root")
-    _checked(_libc.umount2(b".", _DETACH), "umount of the old root")
+    unmount(".")
     os.chdir("/")
+
+
+def unmount(target: str) -> None:
+    """At once for everybody who looks there from now on."""
+    _checked(_libc.umount2(os.fsencode(target), _DETACH), f"umount of {target}")
 
 
 def die_with_parent(number: int) -> None:

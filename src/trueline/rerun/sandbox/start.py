@@ -1,4 +1,4 @@
-"""Starting a script a second time: the only place that does.
+"""Starting a script in a sandbox: the only place that runs one a second time.
 
 What the second run writes, sends and starts stays in a sandbox: a view of the file systems of its own
 (view.py), in which the files that the first run changed are as they were before it (undo.py), a network
@@ -7,12 +7,9 @@ without a way out, and processes that end with the one that asked for them. Only
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,17 +23,16 @@ from typing import Any
 import msgspec
 
 from trueline.launch.place import RERUN_VARIABLE
-from trueline.rerun.before import Before, before
+from trueline.rerun.before import UNCHANGED, Before, before
+from trueline.rerun.sandbox.process import Sandbox, refusal, started, waited
+from trueline.rerun.sandbox.staging import staging_in
 from trueline.store import Run
 from trueline.store.runs import RUNS_VARIABLE
 
-# One folder of a run while something runs again for it: the number of the process that asked is its ending.
-STAGING = "again-"
 _SHARE_OF_MEMORY = 0.5
 _LEAST_ROOM = 64 << 20
-_POLL_SECONDS = 0.5
 # Programs that report trainings to a server are told to keep it to themselves.
-_OFFLINE = {
+_TRACKERS_OFFLINE = {
     "WANDB_MODE": "offline",
     "MLFLOW_TRACKING_URI": "file:/tmp/mlflow",
     "COMET_START_ONLINE": "0",
@@ -44,11 +40,10 @@ _OFFLINE = {
     "NEPTUNE_MODE": "offline",
     "CLEARML_OFFLINE_MODE": "1",
     "SWANLAB_MODE": "offline",
-    "HF_HUB_OFFLINE": "1",
-    "HF_DATASETS_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }  # fmt: skip
+# Without network, what was downloaded before is taken at once instead of after a time-out.
+_HUBS_OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 
 class Way(StrEnum):
@@ -78,34 +73,52 @@ def record_again(
     *,
     limit: float,
     way: Way,
+    files_before: Run | None = None,
     progress: Callable[[Path], None] | None = None,
 ) -> Rerun:
     """Record `command` again with these options of `trueline run`, into `folder` of the run's directory.
 
-    It runs for at most `limit` seconds; its output is discarded, and it reads nothing. `progress` is told now and then where
-    the record is being made.
+    It runs for at most `limit` seconds; its output is discarded, and it reads nothing. It finds the files as they were before
+    the run, or before another one (`files_before`). `progress` is told now and then where the record is being made.
     """
     if way is Way.NO:
         return Rerun("reruns are switched off (--no-rerun)")
     if way is not Way.UNSAFE and (reason := why_impossible()) is not None:
         return Rerun(reason)
-    started = monotonic()
-    with _staging(run.directory) as staging:
+    begun = monotonic()
+    with staging_in(run.directory) as staging:
         words = [sys.executable, "-m", "trueline", "run", "--name", folder, *options, *command]
-        environment = os.environ | _OFFLINE | {RUNS_VARIABLE: str(staging / "shared"), RERUN_VARIABLE: "1"}
-        orders: dict[str, Any] = {"parent": os.getpid(), "folder": str(Path.cwd()), "command": words}
-        orders["environment"] = environment
-        found = before(run)
-        orders |= {"unsafe": True} if way is Way.UNSAFE else _sandboxed(run, found, way, staging)
-        process = _start_inside()
-        _send(process, orders)
+        found = before(files_before or run)
+        orders = _orders(words, staging / "shared", _TRACKERS_OFFLINE | (_HUBS_OFFLINE if way is Way.SANDBOX else {}))
+        orders |= {"unsafe": True} if way is Way.UNSAFE else _view_again(run, found, way, staging)
         place = staging / "shared" / folder
-        with _bound(process):
-            cut_off = not _waited(process, limit, lambda: progress(place) if progress is not None else None)
-        if (reason := _refusal(process)) is not None:
+        with started(orders) as process:
+            cut_off = not waited(process, limit, lambda: progress(place) if progress is not None else None)
+        if (reason := refusal(process)) is not None:
             return Rerun(reason)
         _take_out(place, run.directory / folder)
-    return Rerun(None, monotonic() - started, cut_off, None if way is Way.UNSAFE else found.doubt)
+    return Rerun(None, monotonic() - begun, cut_off, _doubt(run, found, way))
+
+
+@contextmanager
+def started_aside(command: list[str], runs: Path, streams: tuple[int, int, int], beside: Run | None) -> Iterator[Sandbox]:
+    """Start a command, which records into the folder `runs`, with these streams and with network.
+
+    For a script that runs for the first time `beside` another: it finds the files as that one found them, and does not write
+    over its results.
+    """
+    runs = runs.absolute()
+    found = UNCHANGED if beside is None else before(beside)
+    with staging_in(runs) as staging:
+        # It may write as much as it wants.
+        orders = _orders(command, runs, {}) | _view(found, staging, shared=runs, on_disk=True) | {"network": True}
+        given = [_copy_of(stream) for stream in streams]
+        try:
+            with started(orders, given) as process:
+                yield process
+        finally:
+            for stream in given:
+                os.close(stream)
 
 
 @cache
@@ -113,31 +126,22 @@ def why_impossible() -> str | None:
     """Why nothing can run in a sandbox on this machine; None where it can. Found out by trying."""
     if sys.platform != "linux":
         return f"there is no sandbox for a second run on {sys.platform} (--rerun=unsafe does without)"
-    process = _start_inside()
-    _send(process, {"parent": os.getpid(), "probe": True, "network": False})
-    process.wait()
-    reason = _refusal(process)
+    with started({"probe": True, "network": False}) as process:
+        process.wait()
+    reason = refusal(process)
     return None if reason is None else f"{reason} (--rerun=unsafe runs it without a sandbox)"
 
 
-@contextmanager
-def _staging(directory: Path) -> Iterator[Path]:
-    staging = directory.absolute() / f"{STAGING}{os.getpid()}"
-    remove_staging(staging)
-    for name in ("shared", "stage"):
-        (staging / name).mkdir(parents=True)
-    try:
-        yield staging
-    finally:
-        remove_staging(staging)
-
-
-def remove_staging(staging: Path) -> None:
-    """The work folder of an overlay lets not even its owner look into it."""
-    for folder in staging.glob("layers/*/work/work"):
-        with suppress(OSError):
-            folder.chmod(0o700)
-    shutil.rmtree(staging, ignore_errors=True)
+def _doubt(run: Run, found: Before, way: Way) -> str | None:
+    if way is Way.UNSAFE:
+        return f"{found.written[0]} is as the first run left it (--rerun=unsafe)" if found.written else None
+    if found.doubt is not None or way is not Way.SANDBOX:
+        return found.doubt
+    used = run.events_of("connected")
+    if not used:
+        return None
+    where = f" ({used[0].location})" if used[0].location is not None else ""
+    return f"the script connects to {used[0].detail.get('address')}{where}, and a second run has no network (--rerun=network)"
 
 
 def _take_out(made: Path, target: Path) -> None:
@@ -147,23 +151,34 @@ def _take_out(made: Path, target: Path) -> None:
         made.rename(target)
 
 
-def _sandboxed(run: Run, found: Before, way: Way, staging: Path) -> dict[str, Any]:
-    room = max(_LEAST_ROOM, int(_SHARE_OF_MEMORY * _free_memory()))
-    on_disk = found.size > room // 2
+def _orders(command: list[str], runs: Path, variables: dict[str, str]) -> dict[str, Any]:
+    environment = os.environ | variables | {RUNS_VARIABLE: str(runs), RERUN_VARIABLE: "1"}
+    return {"folder": str(Path.cwd()), "command": command, "environment": environment}
+
+
+def _view(found: Before, staging: Path, *, shared: Path, on_disk: bool) -> dict[str, Any]:
+    """The files as they were before a run, what is written kept in memory or `on_disk`: see inside.py."""
+    layers = staging / "layers"
     if on_disk:
-        (staging / "layers").mkdir()
+        layers.mkdir()
     return {
         "stage": str(staging / "stage"),
-        "layers": str(staging / "layers") if on_disk else None,
-        "size": room,
-        "shared": str(staging / "shared"),
+        "layers": str(layers) if on_disk else None,
+        "size": _room(),
+        "shared": str(shared),
         "kept": None if found.folder is None else str(found.folder),
         "hidden": list(found.hidden),
         "written": list(found.written),
         "needed": _needed_folders(found.written),
-        "network": way is Way.NETWORK,
-        "addresses": _own_addresses() if run.info.world_size > 1 else [],
+        "network": False,
+        "addresses": [],
     }
+
+
+def _view_again(run: Run, found: Before, way: Way, staging: Path) -> dict[str, Any]:
+    view = _view(found, staging, shared=staging / "shared", on_disk=found.size > _room() // 2)
+    addresses = _own_addresses() if run.info.world_size > 1 else []
+    return view | {"network": way is Way.NETWORK, "addresses": addresses}
 
 
 def _needed_folders(written: tuple[str, ...]) -> list[str]:
@@ -177,62 +192,16 @@ def _needed_folders(written: tuple[str, ...]) -> list[str]:
     return sorted(folders)
 
 
-def _start_inside() -> subprocess.Popen[bytes]:
-    """By path, so that nothing of Trueline's is imported there; see inside.py."""
-    folder = str(Path(__file__).resolve().parents[1])
-    code = f"import sys; sys.path.insert(0, {folder!r}); from sandbox.inside import main; main()"
-    return subprocess.Popen(  # noqa: S603 - running the user's script is the job
-        [sys.executable, "-I", "-B", "-c", code],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-
-
-def _send(process: subprocess.Popen[bytes], orders: dict[str, Any]) -> None:
-    assert process.stdin is not None  # noqa: S101 - asked for above
-    with suppress(BrokenPipeError):
-        process.stdin.write(json.dumps(orders).encode("utf-8", "surrogateescape") + b"\n")
-        process.stdin.flush()
-
-
-def _refusal(process: subprocess.Popen[bytes]) -> str | None:
-    """What the sandbox says of itself once it has ended."""
-    assert process.stdout is not None  # noqa: S101 - asked for above
-    assert process.stdin is not None  # noqa: S101
-    news: dict[str, Any] = {}
-    for line in process.stdout.read().splitlines():
-        with suppress(ValueError):
-            news |= json.loads(line)
-    process.stdout.close()
-    with suppress(BrokenPipeError):
-        process.stdin.close()
-    if "refused" in news:
-        return f"it cannot be run in a sandbox: {news['refused']}"
-    return None if "started" in news else "it cannot be run in a sandbox: that ended before it had begun"
-
-
-def _waited(process: subprocess.Popen[bytes], limit: float, progress: Callable[[], None]) -> bool:
-    """Whether it ended by itself within the limit, and was not called off with Ctrl-C."""
-    until = monotonic() + limit
+def _copy_of(stream: int) -> int:
     try:
-        while monotonic() < until:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(min(_POLL_SECONDS, max(until - monotonic(), 0.0)))
-                return True
-            progress()
-    except KeyboardInterrupt:
-        return False
-    return False
+        return os.dup(stream)
+    except OSError:
+        # Closed: what is written there goes nowhere.
+        return os.open(os.devnull, os.O_RDWR)
 
 
-@contextmanager
-def _bound(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """However this ends, nothing that was started is left: the sandbox ends with its first process, others with their group."""
-    try:
-        yield
-    finally:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+def _room() -> int:
+    return max(_LEAST_ROOM, int(_SHARE_OF_MEMORY * _free_memory()))
 
 
 def _free_memory() -> int:

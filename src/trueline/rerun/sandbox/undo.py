@@ -7,11 +7,12 @@ by the process that becomes it: standard library only.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
 import stat
-from typing import Any
+from typing import Any, BinaryIO
 
 LOG = "files.jsonl"
 
@@ -50,10 +51,21 @@ def _file(entry: dict[str, Any], folder: str) -> None:
     path, copy = entry["path"], entry["copy"]
     if copy is not None:
         _make_room(path, is_wanted=stat.S_ISREG)
-        # In place: names that are links to it show the same again.
-        with open(os.path.join(folder, copy), "rb") as kept, open(path, "wb") as file:
+        with open(os.path.join(folder, copy), "rb") as kept, _emptied(path) as file:
             shutil.copyfileobj(kept, file, 1 << 20)
     _attributes(entry, folder)
+
+
+def _emptied(path: str) -> BinaryIO:
+    try:
+        # In place: names that are links to it show the same again.
+        return open(path, "wb")
+    except OSError as problem:
+        if problem.errno != errno.EOVERFLOW:
+            raise
+        # Of a user that a name space of one user knows nothing of: it is made anew as one of our own.
+        os.unlink(path)
+        return open(path, "wb")
 
 
 def _folder(entry: dict[str, Any], folder: str) -> None:
