@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from recorded_cases import recorded
 from warm_process import WarmProcess
 
 from trueline.checks import run_checks
@@ -68,12 +69,7 @@ def diagnose(path: Path, folder: Path) -> Diagnosis:
     """The decoded JSON of `trueline check` on a recording of the script, kept under `folder`; of `trueline diagnose` where the
     item needs a second run."""
     if path.parent.name not in RERUN:
-        recorded = _trueline(
-            "run", *launcher(path), path.name,
-            cwd=path.parent, runs=folder / "runs", warm=not launcher(path),
-        )  # fmt: skip
-        assert recorded.returncode == 0, f"{path.name} did not run:\n{recorded.stderr}"
-        return _checked(folder / "runs")
+        return _checked(recorded(path, lambda runs: _record(path, runs)))
     found = folder / "found.json"
     checked = _trueline("diagnose", "--json", str(found), path.name, cwd=path.parent, runs=folder / "runs")
     assert checked.returncode in (0, 1), f"diagnose failed on {path.name}:\n{checked.stdout}\n{checked.stderr}"
@@ -81,9 +77,14 @@ def diagnose(path: Path, folder: Path) -> Diagnosis:
     return diagnosis
 
 
-def _checked(runs: Path) -> Diagnosis:
-    """The document that `trueline check --json` writes of the only run, made here: a command takes its time to start."""
-    (directory,) = [path for path in runs.iterdir() if path.is_dir()]
+def _record(path: Path, runs: Path) -> None:
+    words = ("run", *launcher(path), path.name)
+    made = _trueline(*words, cwd=path.parent, runs=runs, warm=not launcher(path))
+    assert made.returncode == 0, f"{path.name} did not run:\n{made.stderr}"
+
+
+def _checked(directory: Path) -> Diagnosis:
+    """The document that `trueline check --json` writes of a run, made here: a command takes its time to start."""
     run = Run(directory)
     try:
         diagnosis: Diagnosis = json.loads(diagnosis_json(conclude(run, run_checks(run)), run.info))
