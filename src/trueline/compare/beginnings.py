@@ -7,12 +7,12 @@ import re
 
 import numpy as np
 
-from trueline.checks._data_origin import where_made
 from trueline.compare.difference import Difference
 from trueline.compare.input_values import FIRST_BATCHES, input_looks, same_but_for_scales, value_difference
 from trueline.compare.pairing import Pair
 from trueline.model import Batch, Loader, Location, TensorStat
 from trueline.store import SCRIPT_FILE, Run
+from trueline.views.data_origin import where_made
 
 # Parameters with fewer values say too little of a distribution.
 _FEWEST_VALUES = 48

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 
-from trueline.checks._dataflow import Trace, is_in, line_of, plain
 from trueline.compare.difference import Difference
 from trueline.compare.layers import learnt_by_name
 from trueline.model import Location, Op
 from trueline.store import Run
 from trueline.store.joined_names import first_of
+from trueline.views.dataflow import Trace, is_in, line_of, plain
 
 _STEP_OF_TRACE = 0
 _CUTS = frozenset({"detach", "detach_", "data", "stop_gradient"})

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from trueline.checks._dataflow import line_of, plain
 from trueline.compare.layers import Layer
 from trueline.compare.localise import Parting
 from trueline.compare.pairing import Pair
@@ -16,6 +15,7 @@ from trueline.compare.sides import Sides
 from trueline.knowledge import ARITHMETIC, families_of, function_of, given_to, meaning_of, scale_of
 from trueline.model import Location, Module, Op
 from trueline.store import Run
+from trueline.views.dataflow import line_of, plain
 
 _STEP_OF_TRACE = 0
 # Told last: axes may be laid out otherwise.

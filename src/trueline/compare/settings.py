@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from typing import Any
 
-from trueline.checks._source_text import line_that_sets
 from trueline.compare.difference import Difference
 from trueline.compare.pairing import Pair
 from trueline.knowledge import change_of, layer_settings, loss_settings, optimizer_settings
 from trueline.model import Location, LossCall, Module
 from trueline.store import Run
+from trueline.views.source import line_that_sets
 
 _CLOSE = 1e-9
 # Settings that runs without dropout, or that only evaluations, show nothing of.
