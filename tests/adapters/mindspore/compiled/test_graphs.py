@@ -179,7 +179,7 @@ def test_files_of_the_compiler_are_gone_and_its_settings_as_before(recorded: Rec
     before = [settings.get_param(name) for name in (ms_ctx_param.save_graphs, ms_ctx_param.save_graphs_path)]
     run = recorded(lambda: train_in_graph_mode(SmallNet(), steps=2))
     assert run.ops
-    assert sorted(path.name for path in run.directory.iterdir()) == ["rank0.sqlite", "run.json"]
+    assert all(path.is_file() and path.suffix != ".ir" for path in run.directory.iterdir())
     assert [settings.get_param(name) for name in (ms_ctx_param.save_graphs, ms_ctx_param.save_graphs_path)] == before
 
 
