@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ from tests.architecture.sources import PACKAGE, imports_of, module_of, source_fi
 
 # From the bottom to the top: a layer imports from itself and from the ones before it (docs/decisions/001).
 LAYERS = [
-    "errors", "model", "tensorfiles", "store", "record", "adapters", "launch", "checks", "datasets", "knowledge", "compare",
-    "rerun", "diagnose", "report", "web", "perf", "scale", "integrations", "testing", "cli",
+    "errors", "model", "tensorfiles", "store", "record", "adapters", "launch", "views", "checks", "datasets", "knowledge",
+    "compare", "rerun", "diagnose", "report", "web", "perf", "scale", "integrations", "testing", "cli",
 ]  # fmt: skip
 FRAMEWORKS = {"torch", "mindspore", "lightning", "pytorch_lightning", "transformers"}
 MAY_KNOW_A_FRAMEWORK = {"adapters", "integrations", "testing"}
@@ -61,6 +62,32 @@ def test_only_adapters_import_a_framework(path: Path) -> None:
         return
     wrong = [f"{path}:{line} imports {name}" for line, name in imports_of(path) if name.split(".")[0] in FRAMEWORKS]
     assert not wrong, "\n".join(wrong)
+
+
+def _check_of(module: str) -> str | None:
+    """The folder of the check of which this is a file."""
+    match module.split(".")[:4]:
+        case ["trueline", "checks", check, name] if (PACKAGE / "checks" / check / f"{name}.py").is_file():
+            return check
+    return None
+
+
+@pytest.mark.parametrize("path", source_files(), ids=module_of)
+def test_the_folder_of_a_check_is_its_own(path: Path) -> None:
+    """What several ask is a view (docs/decisions/022)."""
+    own = module_of(path).split(".")[2:3]
+    wrong = [
+        f"{path}:{line} imports {imported}"
+        for line, imported in imports_of(path)
+        if (check := _check_of(imported)) is not None and [check] != own
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_items_stand_in_the_folder_of_checks() -> None:
+    names = {path.stem for path in (PACKAGE / "checks").iterdir() if path.name != "__pycache__"}
+    items = {name for name in names if re.fullmatch(r"[a-z]+_\d\d_[a-z0-9_]+", name)}
+    assert names - items == {"__init__", "base", "runner"}
 
 
 def test_relative_and_nested_imports_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

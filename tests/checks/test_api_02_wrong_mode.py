@@ -1,28 +1,13 @@
-"""api.02 on its cases: every fault is found on its line and named as the cause; the look-alikes stay quiet."""
+"""What api.02 says of single cases, beside what test_cases.py asks of all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-from case_runner import Diagnosis, assert_cause, assert_found, assert_nothing_found, case_files, case_name, finding
+from case_runner import Diagnosis, assert_found, case_files, finding
 
 DiagnoseCase = Callable[[Path], Diagnosis]
-
-
-@pytest.mark.parametrize("path", case_files("api.02", "faulty"), ids=case_name)
-def test_fault_is_found_on_its_line(diagnose_case: DiagnoseCase, path: Path) -> None:
-    diagnosis = diagnose_case(path)
-    assert_found(diagnosis, "api.02", path)
-    assert_cause(diagnosis, "api.02")
-
-
-@pytest.mark.parametrize("path", case_files("api.02", "healthy"), ids=case_name)
-def test_look_alike_stays_quiet(diagnose_case: DiagnoseCase, path: Path) -> None:
-    diagnosis = diagnose_case(path)
-    assert_nothing_found(diagnosis)
-    assert finding(diagnosis, "api.02")["conclusion"] in ("no_problem", "not_applicable", "not_checked")
 
 
 def test_monte_carlo_dropout_is_reported_under_its_name(diagnose_case: DiagnoseCase) -> None:

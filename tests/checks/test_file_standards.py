@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trueline.checks._file_standards import standard_beside
+from trueline.checks.ds_04_other_dataset.file_standards import standard_beside
 
 CONTENT = b"0,1,2\n"
 MD5 = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()

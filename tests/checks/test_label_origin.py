@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from trueline.checks._label_origin import LabelSearch
+from trueline.checks.ds_02_wrong_labels.label_origin import LabelSearch
 
 CHANGED = {
     "some rows are written": """

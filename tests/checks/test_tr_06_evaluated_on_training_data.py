@@ -1,28 +1,13 @@
-"""tr.06 on its cases: every overlap is found on its line and named as the cause; the look-alikes stay quiet."""
+"""What tr.06 says of single cases, beside what test_cases.py asks of all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-from case_runner import Diagnosis, assert_cause, assert_found, assert_nothing_found, case_files, case_name, finding
+from case_runner import Diagnosis, case_files, finding
 
 DiagnoseCase = Callable[[Path], Diagnosis]
-
-
-@pytest.mark.parametrize("path", case_files("tr.06", "faulty"), ids=case_name)
-def test_fault_is_found_on_its_line(diagnose_case: DiagnoseCase, path: Path) -> None:
-    diagnosis = diagnose_case(path)
-    assert_found(diagnosis, "tr.06", path)
-    assert_cause(diagnosis, "tr.06")
-
-
-@pytest.mark.parametrize("path", case_files("tr.06", "healthy"), ids=case_name)
-def test_look_alike_stays_quiet(diagnose_case: DiagnoseCase, path: Path) -> None:
-    diagnosis = diagnose_case(path)
-    assert_nothing_found(diagnosis)
-    assert finding(diagnosis, "tr.06")["conclusion"] in ("no_problem", "not_applicable", "not_checked")
 
 
 def test_shared_samples_are_counted(diagnose_case: DiagnoseCase) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from trueline.checks._unrelated_labels import _STRUCTURE, _by_chance, _structure
+from trueline.checks.ds_02_wrong_labels.unrelated_labels import _STRUCTURE, _by_chance, _structure
 from trueline.model import Sample
 
 

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 from builders import build_run
 
-import trueline.checks
+from tests.architecture.sources import PACKAGE
 from trueline.checks import check_of_id
-from trueline.checks._words import MINDSPORE, PYTORCH, either, words_of
 from trueline.model import Conclusion, Finding
 from trueline.store import Run
+from trueline.views.words import MINDSPORE, PYTORCH, either, words_of
 
-CHECKS = Path(trueline.checks.__file__).parent
 WORDS_OF_PYTORCH = re.compile(
     r"""\btorch\.|torchvision|torchrun|zero_grad|DataLoader|\bbackward\(\)|\.backward\b|\bstep\(\)|\b(train|eval)\(\)|state_dict
     |GradScaler|autocast|unscale_|get_scale|scaler\.step|detach\b|no_grad|inference_mode|retain_graph|autograd|\bleaf\b
@@ -28,18 +27,18 @@ WORDS_OF_PYTORCH = re.compile(
 # Functions (None: whole files) whose words never meet a run of MindSpore, or are right there too.
 ONLY_PYTORCH: dict[str, set[str] | None] = {
     # `zero_grad` is an event of PyTorch's runs only.
-    "tr_01_gradients_not_cleared": {"_evidence_of_carrying", "_cleared_before_step", "_batches_thrown_away"},
+    "checks/tr_01_gradients_not_cleared": {"_evidence_of_carrying", "_cleared_before_step", "_batches_thrown_away"},
     # So it is here; and schedulers that a script steps have a `step()` in both frameworks.
-    "tr_03_step_order": {"_idle_to_the_end", "_per_batch", "_scheduler_first"},
-    "tr_08_accumulation": {"_thrown_away"},
+    "checks/tr_03_step_order": {"_idle_to_the_end", "_per_batch", "_scheduler_first"},
+    "checks/tr_08_accumulation": {"_thrown_away"},
     # DistributedDataParallel, and workers that read a stream each, are PyTorch's.
-    "_drift_causes": {"_initial_weights", "_raw_module", "_no_sync"},
-    "dp_05_wrong_sharding": {"_workers_repeat"},
+    "checks/tr_04_ranks_drift/drift_causes": {"_initial_weights", "_raw_module", "_no_sync"},
+    "checks/dp_05_wrong_sharding": {"_workers_repeat"},
     # That the tensors of a load are the model's own is recorded of PyTorch's loads only.
-    "_own_weights": None,
-    "wi_02_wrong_pretrained_weights": {"_restores_nothing"},
+    "views/own_weights": None,
+    "checks/wi_02_wrong_pretrained_weights/__init__": {"_restores_nothing"},
     # MindSpore has no packed sequences.
-    "_padding_faults": {"packing_fault"},
+    "checks/dp_04_wrong_padding/padding_faults": {"packing_fault"},
 }
 STEPS = range(4)
 
@@ -72,13 +71,18 @@ def texts_for(tree: ast.AST, framework: str) -> set[int]:
 
 
 def only_of_pytorch(path: Path, tree: ast.Module) -> set[int]:
-    exempt = ONLY_PYTORCH.get(path.stem, set())
+    exempt = ONLY_PYTORCH.get(name_of(path), set())
     nodes = [node for node in tree.body if exempt is None or (isinstance(node, ast.FunctionDef) and node.name in exempt)]
     return {id(part) for node in nodes for part in ast.walk(node)}
 
 
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").as_posix()
+
+
 def files() -> list[Path]:
-    return sorted(path for path in CHECKS.glob("*.py") if path.stem not in {"_words", "_rank_words"})
+    paths = [path for layer in ("checks", "views") for path in (PACKAGE / layer).rglob("*.py")]
+    return sorted(path for path in paths if name_of(path) not in {"views/words", "views/rank_words"})
 
 
 def parsed(path: Path) -> ast.Module:
@@ -97,16 +101,16 @@ def test_words_of_pytorch_stand_where_they_are_chosen() -> None:
         tree = parsed(path)
         allowed = texts_for(tree, "pytorch") | only_of_pytorch(path, tree) | patterns_in(tree)
         wrong += [
-            f"{path.name}:{node.lineno}: {found[0]!r} in {said!r}"
+            f"{name_of(path)}:{node.lineno}: {found[0]!r} in {said!r}"
             for node, said in texts_of(tree)
             if id(node) not in allowed and (found := WORDS_OF_PYTORCH.search(said))
         ]
-    assert not wrong, "Say it with `either` or `words_of` (checks/_words.py):\n" + "\n".join(wrong)
+    assert not wrong, "Say it with `either` or `words_of` (views/words.py):\n" + "\n".join(wrong)
 
 
 def test_exceptions_exist() -> None:
-    for stem, functions in ONLY_PYTORCH.items():
-        tree = parsed(CHECKS / f"{stem}.py")
+    for name, functions in ONLY_PYTORCH.items():
+        tree = parsed(PACKAGE / f"{name}.py")
         assert (functions or set()) <= {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 

@@ -1,4 +1,4 @@
-"""A check without its page, its test or its cases is not finished."""
+"""A check without its page or its cases is not finished."""
 
 from __future__ import annotations
 
@@ -11,14 +11,8 @@ from docs.make_pages import FOLDER, headings_of, pages
 from trueline.checks import check_of_id, registry
 from trueline.checks.base import PAGE_HEADINGS
 
-TESTS = Path(__file__).parents[1] / "checks"
 CASES = Path(__file__).parents[2] / "benchmarks" / "faults" / "cases"
 CHECK_IDS = list(registry())
-
-
-def stem_of(check_id: str) -> str:
-    """The name of the file that holds a check."""
-    return check_of_id(check_id).conclude.__module__.rpartition(".")[2]
 
 
 def test_there_are_checks() -> None:
@@ -34,11 +28,6 @@ def test_the_docstring_has_the_six_headings_in_order(check_id: str) -> None:
 def test_no_heading_is_left_empty(check_id: str) -> None:
     _, *sections = re.split(r"^## .+$", check_of_id(check_id).page, flags=re.MULTILINE)
     assert all(section.strip() for section in sections)
-
-
-@pytest.mark.parametrize("check_id", CHECK_IDS)
-def test_it_has_its_test_file(check_id: str) -> None:
-    assert (TESTS / f"test_{stem_of(check_id)}.py").is_file()
 
 
 @pytest.mark.parametrize("check_id", CHECK_IDS)

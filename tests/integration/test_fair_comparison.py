@@ -9,7 +9,7 @@ import pytest
 from integration.commands import TRUELINE, run
 from integration.test_reference import compared
 
-from trueline.compare.fairness import repeats, why_not_fair
+from trueline.compare.runs.fairness import repeats, why_not_fair
 from trueline.store import Run
 
 REFERENCE = """

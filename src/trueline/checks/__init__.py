@@ -1,7 +1,6 @@
-"""The checklist: one file per item. Checks read a recorded run and return findings; they never render anything."""
+"""The checklist: one file or folder per item. Checks read a recorded run and return findings; they never render anything."""
 
-from trueline.checks._nonfinite import first_nonfinite
 from trueline.checks.base import Check, check_of_id, registry
 from trueline.checks.runner import look_again, run_checks
 
-__all__ = ["Check", "check_of_id", "first_nonfinite", "look_again", "registry", "run_checks"]
+__all__ = ["Check", "check_of_id", "look_again", "registry", "run_checks"]

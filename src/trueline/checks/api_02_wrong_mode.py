@@ -42,11 +42,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from trueline.checks._root_calls import CallRoles
-from trueline.checks._words import either, words_of
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding, RootCall
 from trueline.store import Run
+from trueline.views.calls import CallRoles
+from trueline.views.words import either, words_of
 
 item = Item(__name__, __doc__)
 

@@ -1,6 +1,7 @@
-"""What a check is: one file per checklist item, found by its file name, documented by its docstring.
+"""What a check is: one file or folder per checklist item, found by its name, documented by its docstring.
 
-A check file is named after its id and its fault (`dp_03_not_shuffled.py`) and holds:
+A check file is named after its id and its fault (`dp_03_not_shuffled.py`), as is the folder of a check of several
+files, which nothing outside of it imports from. It holds:
 
 - a module docstring: the item's documentation page, with the headings of PAGE_HEADINGS in this order, after a first line
   that is the title;

@@ -47,14 +47,14 @@ from bisect import bisect_right
 from collections import defaultdict
 from itertools import combinations
 
-from trueline.checks._dataflow import Trace, is_within, parent_of
-from trueline.checks._own_weights import own_load
-from trueline.checks._parameters import ParameterHistory, listed
-from trueline.checks._source_text import repeated_list_line
-from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Location, Module, Op, Parameter
 from trueline.store import Run
+from trueline.views.dataflow import Trace, is_within, parent_of
+from trueline.views.own_weights import own_load
+from trueline.views.parameters import ParameterHistory, listed
+from trueline.views.source import repeated_list_line
+from trueline.views.words import either
 
 ITEM = Item(__name__, __doc__)
 RANK = 16

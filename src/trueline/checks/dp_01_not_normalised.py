@@ -41,14 +41,14 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from trueline.checks._data_origin import where_made
-from trueline.checks._dataflow import line_of, plain
-from trueline.checks._first_layers import LOOKUPS, NORMALISING, WEIGHTED, FirstLayers
-from trueline.checks._model_inputs import ModelInputs, Pool, by_features, pooled
-from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Location, Op
 from trueline.store import Run
+from trueline.views.data_origin import where_made
+from trueline.views.dataflow import line_of, plain
+from trueline.views.first_layers import LOOKUPS, NORMALISING, WEIGHTED, FirstLayers
+from trueline.views.inputs import ModelInputs, Pool, by_features, pooled
+from trueline.views.words import either
 
 item = Item(__name__, __doc__)
 NEEDS = ("operations",)

@@ -43,18 +43,18 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-from trueline.checks._order_statistics import (
+from trueline.checks.base import Item
+from trueline.model import Conclusion, Event, Evidence, Finding, Loader
+from trueline.store import Run
+from trueline.views.order import Epoch, Source, training_sources
+from trueline.views.order_statistics import (
     LabelOrder,
     displacement,
     label_order,
     log10_chance_of_same_order,
     neighbours_are_alike,
 )
-from trueline.checks._sample_order import Epoch, Source, training_sources
-from trueline.checks._words import either
-from trueline.checks.base import Item
-from trueline.model import Conclusion, Event, Evidence, Finding, Loader
-from trueline.store import Run
+from trueline.views.words import either
 
 item = Item(__name__, __doc__)
 

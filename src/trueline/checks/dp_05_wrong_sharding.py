@@ -44,11 +44,11 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 
-from trueline.checks._ranks import WRAPPER, Ranks, unrecorded_ranks
-from trueline.checks._shards import SAMPLER, Sharding, shardings
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Loader, Location
 from trueline.store import Run
+from trueline.views.ranks import WRAPPER, Ranks, unrecorded_ranks
+from trueline.views.shards import SAMPLER, Sharding, shardings
 
 item = Item(__name__, __doc__)
 

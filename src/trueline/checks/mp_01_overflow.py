@@ -38,10 +38,10 @@ from __future__ import annotations
 
 import math
 
-from trueline.checks._nonfinite import GROWING, fed_nonfinite, first_nonfinite, suspects
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, NonFinite
 from trueline.store import Run
+from trueline.views.nonfinite import GROWING, fed_nonfinite, first_nonfinite, suspects
 
 ITEM = Item(__name__, __doc__)
 RANK = 60

@@ -42,13 +42,13 @@ from __future__ import annotations
 
 import math
 
-from trueline.checks._binomial import log10_binomial_tail
-from trueline.checks._event_order import EventOrder
-from trueline.checks._loss_factor import loss_factor
-from trueline.checks._words import either, words_of
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding, TensorStat
 from trueline.store import Run
+from trueline.views.binomial import log10_binomial_tail
+from trueline.views.event_order import EventOrder
+from trueline.views.loss_factor import loss_factor
+from trueline.views.words import either, words_of
 
 ITEM = Item(__name__, __doc__)
 RANK = 50

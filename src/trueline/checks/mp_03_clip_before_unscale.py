@@ -39,11 +39,11 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from trueline.checks._loss_factor import loss_factor
-from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding
 from trueline.store import Run
+from trueline.views.loss_factor import loss_factor
+from trueline.views.words import either
 
 item = Item(__name__, __doc__)
 NEEDS = ("order",)

@@ -45,11 +45,11 @@ from itertools import pairwise
 
 import msgspec
 
-from trueline.checks._event_order import EventOrder
-from trueline.checks._words import either, words_of
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding, Location, Step
 from trueline.store import Run
+from trueline.views.event_order import EventOrder
+from trueline.views.words import either, words_of
 
 item = Item(__name__, __doc__)
 NEEDS = ("gradients",)

@@ -38,13 +38,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from trueline.checks._dataflow import Trace
-from trueline.checks._gradient_cuts import reaches_loss
-from trueline.checks._parameters import ParameterHistory, listed, shared_module
-from trueline.checks._words import either, words_of
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Optimizer, OptimizerParameter, Parameter
 from trueline.store import Run
+from trueline.views.dataflow import Trace
+from trueline.views.gradient_cuts import reaches_loss
+from trueline.views.parameters import ParameterHistory, listed, shared_module
+from trueline.views.words import either, words_of
 
 ITEM = Item(__name__, __doc__)
 NEEDS = ("freezing",)

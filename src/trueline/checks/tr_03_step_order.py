@@ -47,14 +47,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import pairwise
 
-from trueline.checks._event_order import EventOrder
-from trueline.checks._parameters import ParameterHistory
-from trueline.checks._schedules import Schedule, schedules_of
-from trueline.checks._source_text import line_of_construction
-from trueline.checks._words import either, words_of
 from trueline.checks.base import Item
 from trueline.model import Event, Evidence, Finding
 from trueline.store import Run
+from trueline.views.event_order import EventOrder
+from trueline.views.parameters import ParameterHistory
+from trueline.views.schedules import Schedule, schedules_of
+from trueline.views.source import line_of_construction
+from trueline.views.words import either, words_of
 
 ITEM = Item(__name__, __doc__)
 NEEDS = ("order",)

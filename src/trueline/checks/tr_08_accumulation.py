@@ -35,11 +35,11 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-from trueline.checks._event_order import EventOrder
-from trueline.checks._words import either
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Step
 from trueline.store import Run
+from trueline.views.event_order import EventOrder
+from trueline.views.words import either
 
 ITEM = Item(__name__, __doc__)
 NEEDS = ("order",)

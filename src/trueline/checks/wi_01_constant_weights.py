@@ -47,12 +47,12 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from trueline.checks._parameters import ParameterHistory, listed
-from trueline.checks._source_text import line_of_parameter
-from trueline.checks._words import words_of
 from trueline.checks.base import Item
 from trueline.model import Evidence, Finding, Location, Module, Parameter, TensorStat
 from trueline.store import Run
+from trueline.views.parameters import ParameterHistory, listed
+from trueline.views.source import line_of_parameter
+from trueline.views.words import words_of
 
 ITEM = Item(__name__, __doc__)
 RANK = 10

@@ -48,7 +48,7 @@ def command(
     nothing readable.
     """
     from trueline.compare import map_file as maps
-    from trueline.compare.files import compare_sources
+    from trueline.compare.files.comparison import compare_sources
     from trueline.report.tensor_files import comparison_json, print_comparison
     from trueline.tensorfiles import open_tensors
 
@@ -75,7 +75,7 @@ def command(
 
 def _compare_runs(mine: str, reference: str, json_target: str | None) -> int:
     """Two recorded runs as they are; and as they were aligned, where `trueline diagnose --reference` has done so."""
-    from trueline.compare.runs import compare_runs
+    from trueline.compare.runs.comparison import compare_runs
     from trueline.report.comparison import print_run_comparison
     from trueline.report.json import comparison_document
     from trueline.rerun.aligned import aligned_runs, seen

@@ -13,7 +13,7 @@ from trueline.errors import TruelineError
 from trueline.report.words import many
 
 if TYPE_CHECKING:
-    from trueline.compare.translation import Translated, Translation
+    from trueline.compare.files.translation import Translated, Translation
     from trueline.tensorfiles import TensorSource
 
 _ENDINGS = {"pytorch": (".pth", ".pt", ".bin"), "mindspore": (".ckpt",), "safetensors": (".safetensors",)}
@@ -38,7 +38,7 @@ def command(
     Exit code: 0, or 1 if the target model (--like) lacks some of the weights; 2 wrong usage or not converted.
     """
     from trueline.compare import map_file as maps
-    from trueline.compare.translation import translate, translate_like
+    from trueline.compare.files.translation import translate, translate_like
     from trueline.tensorfiles import open_tensors
 
     out = Path(target_path)

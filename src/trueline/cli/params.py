@@ -12,7 +12,7 @@ from trueline.cli.verdict import NOTHING_FOUND, PROBLEM_FOUND, STANDARD_OUTPUT, 
 from trueline.report.console import output_console
 
 if TYPE_CHECKING:
-    from trueline.compare.parameters import Candidate
+    from trueline.compare.files.parameters import Candidate
     from trueline.report.parameters import ParameterList
 
 
@@ -38,7 +38,7 @@ def command(
     Exit code: 0, or 1 if something has no counterpart or could not be read; 2 wrong usage or nothing readable.
     """
     from trueline.compare import map_file as maps
-    from trueline.compare.parameters import pair_parameters
+    from trueline.compare.files.parameters import pair_parameters
     from trueline.report.parameters import parameters_json, print_parameters, print_side_by_side
 
     check_json_target(json_target)
@@ -69,7 +69,7 @@ def _side(reference: str) -> tuple[ParameterList, list[Candidate]]:
 def _of_file(path: str) -> tuple[ParameterList, list[Candidate]]:
     from functools import partial
 
-    from trueline.compare.parameters import Candidate
+    from trueline.compare.files.parameters import Candidate
     from trueline.report.parameters import ParameterList
     from trueline.tensorfiles import open_tensors
 
@@ -87,7 +87,7 @@ def _of_file(path: str) -> tuple[ParameterList, list[Candidate]]:
 
 
 def _of_run(name: str) -> tuple[ParameterList, list[Candidate]]:
-    from trueline.compare.parameters import Candidate
+    from trueline.compare.files.parameters import Candidate
     from trueline.report.parameters import ParameterList
     from trueline.store import Run, find_run
     from trueline.tensorfiles.source import entry_of

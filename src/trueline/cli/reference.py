@@ -11,7 +11,7 @@ from trueline.cli.progress import Progress
 from trueline.cli.recording import record_aside, record_script
 from trueline.cli.script import Script
 from trueline.compare import map_file as maps
-from trueline.compare.runs import compare_runs, parameters_of
+from trueline.compare.runs.comparison import compare_runs, parameters_of
 from trueline.errors import TruelineError
 from trueline.model import Comparison
 from trueline.rerun.aligned import aligned_runs, is_ready, record_mine, record_reference, seen, why_it_failed, why_not_aligned

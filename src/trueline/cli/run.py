@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from trueline.compare.start import alignment_to
+from trueline.compare.runs.start import alignment_to
 from trueline.errors import TruelineError
 from trueline.launch import Program, Recording, load_module, load_script, run_program
 from trueline.launch.place import is_rerun, is_scheduler

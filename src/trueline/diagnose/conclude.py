@@ -6,10 +6,11 @@ import re
 
 import msgspec
 
-from trueline.checks import first_nonfinite, registry
+from trueline.checks import registry
 from trueline.diagnose.rank import cause_of, mark_consequences
 from trueline.model import Comparison, Conclusion, Diagnosis, Divergence, Evidence, Finding, NonFinite, Verdict
 from trueline.store import Run
+from trueline.views.nonfinite import first_nonfinite
 
 # How sure a divergence from the reference is: with a setting that explains it, and without.
 _SURE, _UNEXPLAINED = 0.9, 0.6

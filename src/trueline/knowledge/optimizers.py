@@ -3,7 +3,7 @@
 - Weight decay is added to the gradient (SGD, Adam: L2) or taken from the weights beside it (AdamW, MindSpore's AdamWeightDecay:
   decoupled). With adaptive rates the two differ.
 - MindSpore's AdamWeightDecay leaves out the correction of the averages for their start. Its Adam adds eps before that correction,
-  PyTorch's afterwards: compare/localise.py allows for that.
+  PyTorch's afterwards: compare/runs/localise.py allows for that.
 - MindSpore's optimizers of `nn` leave parameters whose names hold `beta` or `gamma` out of the decay, unless there are groups.
 - Its `nn.Momentum` does not use `use_nesterov` on CPUs (seen in 2.10); updates that are 1 / (1 + momentum) of the others tell.
 - MindSpore's Momentum is PyTorch's SGD with momentum; its `use_nesterov` is `nesterov`.

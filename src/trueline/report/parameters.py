@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trueline.compare.parameters import Pairing
+from trueline.compare.files.parameters import Pairing
 from trueline.report.words import many, number, percent, size
 from trueline.tensorfiles import TensorEntry
 

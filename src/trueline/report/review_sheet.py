@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.checks._label_margins import suspicion, training_visits
-from trueline.checks._sample_places import place_of_samples
 from trueline.errors import TruelineError
 from trueline.model import Sample
 from trueline.store import Run
+from trueline.views.margins import suspicion, training_visits
+from trueline.views.sample_places import place_of_samples
 
 ABOUT = 50
 _MOST_LABELS = 20

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trueline.compare.files import FileComparison, TensorPair
+from trueline.compare.files.comparison import FileComparison, TensorPair
 from trueline.report.words import many, number, percent
 
 SCHEMA = "trueline.compare/1"

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from trueline.compare.map_file import write_map
-from trueline.compare.runs import Aligned, parameters_of
+from trueline.compare.runs.comparison import Aligned, parameters_of
 from trueline.errors import RunNotFound
 from trueline.rerun.sandbox.start import Rerun, Way, record_again
 from trueline.rerun.terms import Terms

@@ -15,7 +15,7 @@ from trueline.adapters.base import guarded
 from trueline.adapters.mindspore.backward import BackwardWatch
 from trueline.adapters.mindspore.clipping import ClipWatch
 from trueline.adapters.mindspore.collectives import CollectiveWatch
-from trueline.adapters.mindspore.compiled import CompiledWatch
+from trueline.adapters.mindspore.compiled.steps import CompiledWatch
 from trueline.adapters.mindspore.data import BatchWatch
 from trueline.adapters.mindspore.exact import ExactReplay
 from trueline.adapters.mindspore.graph import OpTrace

@@ -1,0 +1,1 @@
+"""Compiled steps of MindSpore: graph mode, and functions under `ms.jit`."""

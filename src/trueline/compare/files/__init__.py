@@ -1,0 +1,1 @@
+"""Two checkpoints, files or folders of tensors side by side."""

@@ -1,0 +1,1 @@
+"""Two runs side by side: which layers belong together, where they first differ, and the setting that explains it."""
