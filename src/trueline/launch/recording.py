@@ -30,6 +30,7 @@ from trueline.record.patches import Patches
 from trueline.record.process import ProcessWatch
 from trueline.store import (
     BEFORE_FOLDER,
+    FAILURES_FILE,
     FORMAT,
     SCRATCH_FOLDER,
     SCRIPT_FILE,
@@ -100,6 +101,7 @@ class Recording:
             graph_tensors=graph_tensors,
             scratch=self.directory / f"{SCRATCH_FOLDER}{self.rank}",
             alignment=None if alignment is None else alignment(self.directory),
+            failures=self.directory / FAILURES_FILE,
         )
         if last_step is not None or last_second is not None:
             self._end_after(math.inf if last_step is None else last_step, math.inf if last_second is None else last_second)

@@ -8,6 +8,7 @@ from typing import Any
 
 from trueline.record.patches import Patches
 from trueline.record.recorder import Recorder
+from trueline.record.watches import noting
 
 _MOST_ADDRESSES = 100
 
@@ -26,17 +27,12 @@ class NetworkWatch:
     def _watched(self, original: Any) -> Any:
         def watched(connection: socket.socket, address: Any) -> Any:
             if self._recorder.active and len(self._known) < _MOST_ADDRESSES:
-                self._note(connection, address)
+                self._connecting(connection, address)
             return original(connection, address)
 
         return watched
 
-    def _note(self, connection: socket.socket, address: Any) -> None:
-        try:
-            self._connecting(connection, address)
-        except Exception as problem:  # noqa: BLE001 - recording must never break the script
-            self._recorder.fail(problem)
-
+    @noting
     def _connecting(self, connection: socket.socket, address: Any) -> None:
         if connection.family not in (socket.AF_INET, socket.AF_INET6) or not isinstance(address, tuple):
             return
