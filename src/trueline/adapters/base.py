@@ -116,9 +116,9 @@ def _guard(method: Callable[..., Any], name: str, failed: Callable[[Recorder, Ex
     return guard
 
 
-def installed(watch: Watch, patches: Patches, recorder: Recorder) -> None:
-    """Install a watch; one that cannot be installed is taken off as a whole."""
+def installed(watch: Any, patches: Patches, recorder: Recorder, *, visible: bool = False) -> None:
+    """Install a watch, or what of it compiled code may call (`visible`); one that cannot be installed is named as a whole."""
     try:
-        watch.install(patches)
+        (watch.install_visible if visible else watch.install)(patches)
     except Exception as problem:  # noqa: BLE001 - a version of the framework that the adapter does not know is trained with too
         recorder.contain(f"{type(watch).__name__}.install", problem)

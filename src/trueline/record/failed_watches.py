@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from contextlib import suppress
 from pathlib import Path
@@ -27,17 +26,16 @@ class FailedWatches:
         self._file = file
         self._tracebacks = 0
 
-    def add(self, watch: str, step: int, problem: Exception) -> None:
-        """Keep it, and say once what is missing from now on."""
+    def add(self, watch: str, step: int, problem: Exception) -> str:
+        """Keep it; gives what is to be said once: what is missing from now on."""
         self.off.add(watch)
         found = FailedWatch(watch, parts_of(watch), step, _in_a_line(problem))
         self._failed.append(found)
         self.keep_traceback(watch, step, problem)
-        print(
-            f"trueline: the watch {watch} failed at step {step} ({found.error}) and is off from now on. Not complete: "
-            f"{in_words(found.parts)}. Items that need it will say so; all others are recorded. trueline doctor --last has the "
-            "traceback.",
-            file=sys.stderr,
+        return (
+            f"trueline: the watch {watch} failed at step {step} ({found.error}) and is off. Not complete from now on: "
+            f"{in_words(found.parts)}. Items that need it will not be checked; everything else is recorded. "
+            "The traceback: trueline doctor --last"
         )
 
     def row(self) -> tuple[str, str]:

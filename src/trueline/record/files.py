@@ -40,7 +40,7 @@ class FileWatch:
     """Records `file_opened` and `file_written` events, and tells `KeptFiles` (where there is one) of every change beforehand."""
 
     def __init__(self, recorder: Recorder, own_folder: str = "/proc/", kept: KeptFiles | None = None) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._own_folder = own_folder
         self._kept = kept
         self._files: set[str] = set()
@@ -87,7 +87,7 @@ class FileWatch:
             if writes:
                 self._about_to_write(file)
             handle = original(file, mode, *args, **kwargs)
-            if self._recorder.active and not writes:
+            if self.recorder.active and not writes:
                 self._opened(file)
             return handle
 
@@ -184,21 +184,21 @@ class FileWatch:
             self._kept.writing(path)
 
     def _tell_written(self, path: str) -> None:
-        if not self._recorder.active:
+        if not self.recorder.active:
             return
         known = path in self._written
         # What is read from it from now on is something else than before.
         self._files.discard(path)
         if not known and self._is_noteworthy(path, self._written):
             detail = {"path": path, "new": not os.path.lexists(path)}
-            self._recorder.event("file_written", location=self._recorder.location(), detail=detail)
+            self.recorder.event("file_written", location=self.recorder.location(), detail=detail)
 
     @noting
     def _opened(self, file: Any) -> None:
         path = _whole(file, None)
         if path is not None and self._is_noteworthy(path, self._files):
             detail = {"path": path, **_size_and_time(path)}
-            self._recorder.event("file_opened", location=self._recorder.location(), detail=detail)
+            self.recorder.event("file_opened", location=self.recorder.location(), detail=detail)
 
     def _is_noteworthy(self, path: str, known: set[str]) -> bool:
         """Whether it is seen for the first time, and neither code, nor a library's or the system's own."""

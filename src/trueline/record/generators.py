@@ -141,12 +141,12 @@ class GeneratorWatch:
     aligned to. A generator draws as always first: its state is what it would be."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         # What draws may draw by another of these.
         self._inside = False
 
     def install(self, patches: Patches) -> None:
-        if self._recorder.alignment is None:
+        if self.recorder.alignment is None:
             return
         new: Any = type("Generator", (np.random.Generator,), self._methods(np.random.Generator, _state_of_generator))
         make = np.random.default_rng
@@ -188,7 +188,7 @@ class GeneratorWatch:
         return watched
 
     def _drawn(self, original: Any, replacing: _Replacing, state: Callable[[], int], args: Any, kwargs: Any) -> Any:
-        recorder = self._recorder
+        recorder = self.recorder
         if self._inside or recorder.busy or recorder.alignment is None or not recorder.alignment.noise.begun:
             return original(*args, **kwargs)
         self._inside = True
@@ -208,7 +208,7 @@ class GeneratorWatch:
 
     @noting
     def _replaced(self, noise: Noise, before: tuple[int, Any], own: Any, replacing: _Replacing, args: Any, kwargs: Any) -> Any:
-        return replacing(_Draw(noise, self._recorder.step, before[0], own, before[1]), *args, **kwargs)
+        return replacing(_Draw(noise, self.recorder.step, before[0], own, before[1]), *args, **kwargs)
 
 
 def _state_of_generator(generator: np.random.Generator) -> int:

@@ -17,7 +17,7 @@ class NetworkWatch:
     """Records `connected` events, one for every address that is not this machine's own. Libraries of native code are not seen."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._known: set[str] = set()
 
     def install(self, patches: Patches) -> None:
@@ -26,7 +26,7 @@ class NetworkWatch:
 
     def _watched(self, original: Any) -> Any:
         def watched(connection: socket.socket, address: Any) -> Any:
-            if self._recorder.active and len(self._known) < _MOST_ADDRESSES:
+            if self.recorder.active and len(self._known) < _MOST_ADDRESSES:
                 self._connecting(connection, address)
             return original(connection, address)
 
@@ -41,7 +41,7 @@ class NetworkWatch:
         if known in self._known or _is_this_machine(host):
             return
         self._known.add(known)
-        self._recorder.event("connected", location=self._recorder.location(), detail={"address": known})
+        self.recorder.event("connected", location=self.recorder.location(), detail={"address": known})
 
 
 def _is_this_machine(host: str) -> bool:

@@ -21,7 +21,7 @@ class ProcessWatch:
     """Records `seed` and `printed` events."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._lines = 0
 
     def install(self, patches: Patches) -> None:
@@ -34,7 +34,7 @@ class ProcessWatch:
 
         def watched(*values: Any, **kwargs: Any) -> None:
             original(*values, **kwargs)
-            if self._recorder.active and self._lines < _MOST_LINES:
+            if self.recorder.active and self._lines < _MOST_LINES:
                 self._printed(values, kwargs.get("sep"))
 
         return Replacement(watched)
@@ -46,7 +46,7 @@ class ProcessWatch:
         if not any(character.isdigit() for character in line):
             return
         self._lines += 1
-        self._recorder.event("printed", location=self._recorder.location(), detail={"text": line[:_LONGEST_LINE]})
+        self.recorder.event("printed", location=self.recorder.location(), detail={"text": line[:_LONGEST_LINE]})
 
     def _watched_seed(self, library: str, original: Any) -> Any:
         def watched(*args: Any, **kwargs: Any) -> Any:
@@ -58,7 +58,7 @@ class ProcessWatch:
 
     @noting
     def _seeded(self, library: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        note_seed(self._recorder, library, args, kwargs)
+        note_seed(self.recorder, library, args, kwargs)
 
 
 def note_seed(recorder: Recorder, library: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

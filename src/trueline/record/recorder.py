@@ -253,7 +253,7 @@ class Recorder:
         can write nothing any more, was not complete either."""
         if self.failure is not None or watch in self.off:
             return
-        self.failed_watches.add(watch, self.step, problem)
+        print(self.failed_watches.add(watch, self.step, problem), file=sys.stderr)
         if self._writer is None or not self.active:
             return
         try:

@@ -37,12 +37,12 @@ def known(method: Callable[..., Any]) -> str:
 
 
 def noting(method: Note) -> Note:
-    """For what watches the script outside of any framework (`_recorder`): never raises."""
+    """For what watches the script outside of any framework (`recorder`): never raises."""
     name = known(method)
 
     @functools.wraps(method)
     def note(watch: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder = watch._recorder
+        recorder = watch.recorder
         if recorder.off and name in recorder.off:
             return None
         try:

@@ -37,36 +37,35 @@ class RunBeingRead(Run):
     beside this one, gather in the same place."""
 
     def __init__(self, run: Run, missing: dict[str, FailedWatch] | None = None) -> None:
-        self._run = run
+        # Its connection, and what is known of it already.
+        vars(self).update(vars(run))
+        self.run = run
         self.missing = {} if missing is None else missing
-        self.directory, self.info, self.ranks, self.rank = run.directory, run.info, run.ranks, run.rank
-        self._connection = run._connection
-        self._failed = run.failed_watches
 
     def of_rank(self, rank: int) -> Run:
-        return RunBeingRead(self._run.of_rank(rank), self.missing)
+        return RunBeingRead(self.run.of_rank(rank), self.missing)
 
     def beside(self, directory: Path) -> Run:
-        return RunBeingRead(self._run.beside(directory), self.missing)
+        return RunBeingRead(self.run.beside(directory), self.missing)
 
     def events_of(self, *kinds: str) -> list[Event]:
-        self._reads(tuple(f"event:{kind}" for kind in kinds))
-        return self._run.events_of(*kinds)
+        self.note_read(tuple(f"event:{kind}" for kind in kinds))
+        return self.run.events_of(*kinds)
 
     def stats(self, role: str, subject: int | None = None) -> list[TensorStat]:
-        self._reads((f"stat:{role}",))
-        return self._run.stats(role, subject)
+        self.note_read((f"stat:{role}",))
+        return self.run.stats(role, subject)
 
-    def _reads(self, parts: tuple[str, ...]) -> None:
-        for failed in self._failed:
+    def note_read(self, parts: tuple[str, ...]) -> None:
+        for failed in self.run.failed_watches:
             if not set(parts).isdisjoint(failed.parts):
                 self.missing.setdefault(failed.watch, failed)
 
 
 def _property(name: str, parts: tuple[str, ...]) -> property:
     def read(view: RunBeingRead) -> Any:
-        view._reads(parts)
-        return getattr(view._run, name)
+        view.note_read(parts)
+        return getattr(view.run, name)
 
     return property(read)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.amp.grad_scaler import GradScaler
 
-from trueline.adapters.base import Watch, essential, guarded
+from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.optimizer import OptimizerWatch
 from trueline.adapters.pytorch.tensors import number
 from trueline.adapters.shared.steps import StepProgress
@@ -80,7 +80,7 @@ class ScalerWatch(Watch):
 
         return watched
 
-    @essential
+    @guarded
     def _skipped(self, optimizer: Any) -> None:
         self._optimizers.skipped(getattr(optimizer, "optimizer", optimizer))
 

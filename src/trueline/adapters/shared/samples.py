@@ -47,7 +47,7 @@ class SampleKeeper:
 
     def __init__(self, recorder: Recorder, row_of: Callable[[Any, int], NDArray[Any] | None]) -> None:
         """`row_of` gives one sample of a tensor, thinned out; None for a tensor that cannot be read."""
-        self._recorder = recorder
+        self.recorder = recorder
         self._row_of = row_of
         self._seq = -1
         self._held: list[Any] | None = None
@@ -132,7 +132,7 @@ class SampleKeeper:
         for examples in self._examples.values():
             kept |= {key: content for key, content in examples.items() if key not in kept}
         for content in kept.values():
-            self._recorder.row("sample", content)
+            self.recorder.row("sample", content)
 
 
 def _texts_in(source: Any, size: int) -> list[str] | None:
