@@ -19,10 +19,14 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from trueline.model import Module
 from trueline.record import Recorder
 from trueline.record.patches import Patches
-from trueline.record.watches import known
+from trueline.record.watches import installed, known
 
 # The package whose import brings an adapter in, and the adapter's package.
 FRAMEWORKS = {"torch": "trueline.adapters.pytorch", "mindspore": "trueline.adapters.mindspore"}
+
+__all__ = [
+    "FRAMEWORKS", "Adapter", "Watch", "adapter_for", "default_layer", "essential", "guarded", "installed",
+]  # fmt: skip
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -114,11 +118,3 @@ def _guard(method: Callable[..., Any], name: str, failed: Callable[[Recorder, Ex
                 recorder.spent += perf_counter() - started
 
     return guard
-
-
-def installed(watch: Any, patches: Patches, recorder: Recorder, *, visible: bool = False) -> None:
-    """Install a watch, or what of it compiled code may call (`visible`); one that cannot be installed is named as a whole."""
-    try:
-        (watch.install_visible if visible else watch.install)(patches)
-    except Exception as problem:  # noqa: BLE001 - a version of the framework that the adapter does not know is trained with too
-        recorder.contain(f"{type(watch).__name__}.install", problem)

@@ -2,6 +2,6 @@
 
 from trueline.checks._nonfinite import first_nonfinite
 from trueline.checks.base import Check, check_of_id, registry
-from trueline.checks.runner import look_again, run_checks
+from trueline.checks.runner import look_again, rests_on_failed, run_checks
 
-__all__ = ["Check", "check_of_id", "first_nonfinite", "look_again", "registry", "run_checks"]
+__all__ = ["Check", "check_of_id", "first_nonfinite", "look_again", "registry", "rests_on_failed", "run_checks"]

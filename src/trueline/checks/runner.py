@@ -48,14 +48,14 @@ def _concluded(run: Run, check: Check) -> Finding:
     finding = _conclude(reading, check)
     if not reading.missing:
         return finding
-    failed = list(reading.missing.values())
-    named = " and ".join(f"{each.watch} (at step {each.step}: {each.error})" for each in failed)
-    several = len(failed) > 1
-    why = (
-        f"the watch{'es' * several} {named} failed while the script was recorded, and what the item looks at is not complete. "
-        "See the traceback with: trueline doctor --last"
-    )
+    failed = " and ".join(each.in_words for each in reading.missing.values())
+    why = f"{failed}, and what the item looks at is not complete. The traceback: trueline doctor --last"
     return Finding(check.id, check.title, Conclusion.NOT_CHECKED, f"Not checked: {why}", limits=why)
+
+
+def rests_on_failed(run: Run, finding: Finding) -> bool:
+    """Whether nothing was concluded because of a watch that failed."""
+    return finding.conclusion is Conclusion.NOT_CHECKED and any(each.in_words in finding.limits for each in run.failed_anywhere)
 
 
 def _conclude(run: Run, check: Check) -> Finding:

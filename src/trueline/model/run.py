@@ -47,6 +47,10 @@ class FailedWatch(msgspec.Struct, frozen=True):
     step: int
     error: str
 
+    @property
+    def in_words(self) -> str:
+        return f"the watch {self.watch} failed at step {self.step} ({self.error})"
+
 
 class Module(msgspec.Struct, frozen=True):
     """One module (layer, cell) at one place of a root module's tree. `path` is '' for the root itself.

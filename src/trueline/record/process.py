@@ -34,7 +34,7 @@ class ProcessWatch:
 
         def watched(*values: Any, **kwargs: Any) -> None:
             original(*values, **kwargs)
-            if self.recorder.active and self._lines < _MOST_LINES:
+            if self.recorder.active and not self.recorder.busy and self._lines < _MOST_LINES:
                 self._printed(values, kwargs.get("sep"))
 
         return Replacement(watched)

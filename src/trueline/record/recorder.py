@@ -253,7 +253,9 @@ class Recorder:
         can write nothing any more, was not complete either."""
         if self.failure is not None or watch in self.off:
             return
+        busy, self.busy = self.busy, True
         print(self.failed_watches.add(watch, self.step, problem), file=sys.stderr)
+        self.busy = busy
         if self._writer is None or not self.active:
             return
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,16 @@ class Run:
     def failed_watches(self) -> list[FailedWatch]:
         """The watches that failed while this rank was recorded, in the order in which they did."""
         return msgspec.json.decode(self.meta.get("failed_watches", "[]"), type=list[FailedWatch])
+
+    @cached_property
+    def failed_anywhere(self) -> list[FailedWatch]:
+        """Those of all ranks, each once."""
+        found = {failed.watch: failed for failed in self.failed_watches}
+        for rank in self.ranks:
+            if rank != self.rank:
+                with closing(self.of_rank(rank)) as other:
+                    found = {failed.watch: failed for failed in other.failed_watches} | found
+        return list(found.values())
 
     @property
     def framework(self) -> str | None:

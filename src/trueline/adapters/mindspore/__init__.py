@@ -88,11 +88,11 @@ class MindSporeAdapter:
         if self.recorder.eager:
             force_pynative(self._patches, lambda: self._announce("forced"))
         for watch in self._watches:
-            installed(watch, self._patches, self.recorder)
+            installed(watch, self._patches)
         # Functions that compiled code may call: the compiler is told what they stand for, and never sees ours.
         visible = Patches()
         for watch in self._visible:
-            installed(watch, visible, self.recorder, visible=True)
+            installed(watch, visible, visible=True)
         for wrapper, original in visible.replacements():
             parser.convert_object_map[wrapper] = parser.convert_object_map.get(original, original)
         self._patches.join(visible)

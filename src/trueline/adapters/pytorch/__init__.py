@@ -62,7 +62,7 @@ class PyTorchAdapter:
 
     def install(self) -> None:
         for watch in self._watches:
-            installed(watch, self._patches, self.recorder)
+            installed(watch, self._patches)
         self._patches.rebind_early_imports()
 
     def uninstall(self) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from trueline.adapters.base import guarded
+from trueline.adapters.base import guarded, installed
 from trueline.adapters.pytorch.draws import DrawWatch
 from trueline.adapters.pytorch.fields import is_readable_float, nonfinite, readable
 from trueline.adapters.pytorch.known_samples import KnownSamples, known_samples_of
@@ -93,7 +93,7 @@ class BatchWatch(CurrentBatch):
         self.traced_tensors: list[tuple[int, Tensor]] = []
 
     def install(self, patches: Patches) -> None:
-        self._draws.install(patches)
+        installed(self._draws, patches)
         patches.replace(DataLoader, "__init__", self._watched_construction())
         patches.replace(DataLoader, "__iter__", self._watched_iter())
         patches.replace(_BaseDataLoaderIter, "__next__", self._watched_next())
@@ -209,6 +209,7 @@ class BatchWatch(CurrentBatch):
         for tensor, values in zip(readable_tensors, replaced or [], strict=False):
             replace(tensor, values)
 
+    @guarded
     def align_direct(self, alignment: Alignment, inputs: list[Tensor]) -> None:
         """The same for tensors that no loader gave."""
         sized = [tensor for tensor in inputs if tensor.dim() > 0 and is_plain(tensor) and not tensor.requires_grad]
