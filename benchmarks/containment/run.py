@@ -1,6 +1,6 @@
 """Does one watch that fails cost more than itself? Each one fails on purpose, one at a time, in six scripts.
 
-    python benchmarks/containment/run.py [--framework pytorch] [--only WATCH] [--case NAME] [--verbose]
+    python benchmarks/containment/run.py [--framework pytorch] [--only WATCH] [--case NAME] [--moment first]
 
 The script must print and learn what it does under plain python, the watch be named once, every item that does not rest on it
 be concluded as without the failure, and every item that does say `not_checked` with its name. Exit code 1 where anything is
@@ -31,7 +31,7 @@ FRAMEWORKS = ("pytorch", "mindspore")
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--framework", choices=FRAMEWORKS, help="the scripts of this one only")
-    parser.add_argument("--only", help="watches with this in their name only")
+    parser.add_argument("--only", help="watches with one of these in their names only: A,B")
     parser.add_argument("--case", help="cases with this in their name only")
     parser.add_argument("--moment", choices=MOMENTS)
     options = parser.parse_args()
@@ -50,7 +50,7 @@ def _framework(framework: str, options: Any) -> int:
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="containment-"))
     known = warm(framework)
-    chosen = {name: places for name, places in known.items() if options.only is None or options.only in name}
+    chosen = {name: places for name, places in known.items() if options.only is None or any(each in name for each in options.only.split(","))}
     counts: Counter[str] = Counter()
     reached: set[str] = set()
     try:
@@ -61,8 +61,8 @@ def _framework(framework: str, options: Any) -> int:
         shutil.rmtree(folder, ignore_errors=True)
     print(
         f"\n{framework}: {len(chosen)} watches, {counts['runs']} runs, {counts['failures']} failures of {len(reached)} watches, "
-        f"{counts['wrong']} not contained; {counts['items']} items named the watch, {counts['same']} were concluded as without it "
-        f"({time.monotonic() - begun:.0f} s)"
+        f"{counts['wrong']} not contained; {counts['items']} items named the watch, {counts['same']} were concluded as without "
+        f"it ({time.monotonic() - begun:.0f} s)"
     )
     if missed := sorted(set(chosen) - reached):
         print("Reached by no script:", ", ".join(missed))

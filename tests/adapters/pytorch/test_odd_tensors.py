@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,6 +25,13 @@ def freed() -> Tensor:
     return tensor
 
 
+def quietly(make: Callable[[], Tensor]) -> Tensor:
+    """Torch warns of layouts that it may change."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make()
+
+
 ODD: dict[str, Callable[[], Any]] = {
     "none": lambda: None,
     "text": lambda: "text",
@@ -39,10 +47,10 @@ ODD: dict[str, Callable[[], Any]] = {
     "uint16": lambda: torch.ones(4, 3, dtype=torch.uint16),
     "half": lambda: torch.ones(4, 3, dtype=torch.float16),
     "float8": lambda: torch.ones(4, 3).to(torch.float8_e4m3fn),
-    "quantised": lambda: torch.quantize_per_tensor(torch.randn(4, 3), 0.1, 0, torch.qint8),
+    "quantised": lambda: quietly(lambda: torch.quantize_per_tensor(torch.randn(4, 3), 0.1, 0, torch.qint8)),
     "sparse": lambda: torch.randn(4, 3).to_sparse(),
-    "sparse rows": lambda: torch.randn(4, 3).to_sparse_csr(),
-    "nested": lambda: torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(1, 3)]),
+    "sparse rows": lambda: quietly(lambda: torch.randn(4, 3).to_sparse_csr()),
+    "nested": lambda: quietly(lambda: torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(1, 3)])),
     "jagged": lambda: torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(1, 3)], layout=torch.jagged),
     "meta": lambda: torch.empty(4, 3, device="meta"),
     "subclass": lambda: torch.randn(4, 3).as_subclass(Marked),
@@ -54,6 +62,10 @@ ODD: dict[str, Callable[[], Any]] = {
     "inference": lambda: _in_inference(),
     "not finite": lambda: torch.full((4, 3), float("nan")),
 }  # fmt: skip
+
+
+# Not even their shape can be asked for.
+CONTAINED = {"uninitialised": ["BatchWatch._batch_fetched", "ModuleWatch._enter_root"]}
 
 
 def _in_inference() -> Tensor:
@@ -107,9 +119,9 @@ def trained(make: Callable[[], Any]) -> None:
 @pytest.mark.parametrize("name", ODD)
 def test_odd_tensors_in_batches_inputs_and_outputs(name: str, recorded: Recorded) -> None:
     run = recorded(lambda: trained(ODD[name]))
-    assert run.failed_watches == []
+    assert [failed.watch for failed in run.failed_watches] == CONTAINED.get(name, [])
     assert len(run.steps) == 2
-    assert run.stats("output_grad")
+    assert run.stats("output_grad") or CONTAINED.get(name)
 
 
 def with_gradient(parameter: nn.Parameter, gradient: Tensor) -> Callable[[], None]:
@@ -120,7 +132,6 @@ def with_gradient(parameter: nn.Parameter, gradient: Tensor) -> Callable[[], Non
         layer()
         optimizer = torch.optim.SGD([parameter], 0.1)
         parameter.grad = gradient
-        nn.utils.clip_grad_norm_([parameter], 1.0)
         optimizer.step()
         optimizer.zero_grad()
         layer()

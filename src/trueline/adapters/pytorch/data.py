@@ -19,7 +19,7 @@ from trueline.adapters.pytorch.fields import is_readable_float, nonfinite, reada
 from trueline.adapters.pytorch.known_samples import KnownSamples, known_samples_of
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.samples import row_of
-from trueline.adapters.pytorch.tensors import array_of, dtype_name, is_plain, replace
+from trueline.adapters.pytorch.tensors import array_of, dtype_name, has_shape, is_plain, replace, values_of
 from trueline.adapters.shared.batches import (
     LOADER,
     SEQ,
@@ -350,8 +350,8 @@ def _loader_settings(loader: DataLoader[Any]) -> dict[str, Any]:
 def _fields_of(batch: Any, prefix: str = "") -> list[tuple[str, Tensor]]:
     """The tensors of a batch with the names or positions under which the script finds them."""
     if isinstance(batch, Tensor):
-        return [(prefix or "0", batch)]
-    if isinstance(batch, list | tuple) and not prefix and all(isinstance(part, Tensor) for part in batch):
+        return [(prefix or "0", batch)] if has_shape(batch) else []
+    if isinstance(batch, list | tuple) and not prefix and all(isinstance(part, Tensor) and has_shape(part) for part in batch):
         return [(str(place), part) for place, part in enumerate(batch)]
     if isinstance(batch, Mapping):
         items: Any = batch.items()
@@ -379,7 +379,7 @@ def _targets_of(target: Tensor) -> tuple[bytes | None, str | None]:
     try:
         values = target.numpy()
     except (TypeError, RuntimeError):
-        values = target.detach().to("cpu", torch.complex128 if target.is_complex() else torch.float64).numpy()
+        values = values_of(target).to("cpu", torch.complex128 if target.is_complex() else torch.float64).numpy()
     return targets_of(values)
 
 
@@ -388,5 +388,5 @@ def _array(tensor: Tensor) -> Any:
         return tensor.numpy()
     except (TypeError, RuntimeError):
         # Part of a graph, or a dtype that numpy does not know: its bytes tell samples apart just as well.
-        values = tensor.detach().resolve_conj().resolve_neg().contiguous()
+        values = values_of(tensor).contiguous()
         return values.reshape(values.shape[0] if values.dim() else 1, -1).view(torch.uint8).numpy()
