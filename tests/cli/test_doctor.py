@@ -6,9 +6,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from builders import largest_file, trueline
+from builders import build_run, largest_file, trueline
 
 from trueline.cli.doctor import _storage, _traps
+from trueline.store import FAILURES_FILE
 
 
 def test_this_environment_is_well(tmp_path: Path) -> None:
@@ -62,3 +63,25 @@ def test_versions_that_do_not_go_together(
     points = list(_traps(numpy, mindspore, pyarrow))
     assert [advised in point.advice for point in points if advised] == ([True] if advised else [])
     assert bool(points) == bool(advised)
+
+
+def test_tracebacks_of_the_last_run(tmp_path: Path) -> None:
+    runs = tmp_path / ".trueline" / "runs"
+    build_run(runs / "first", [1.0], started="2026-01-02T03:04:05")
+    (runs / "first" / FAILURES_FILE).write_text("the watch of an earlier run")
+    last = build_run(runs / "second", [1.0], started="2026-01-02T03:04:06")
+    told = trueline("doctor", "--last", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout == "Nothing failed while second was recorded.\n"
+    (last / FAILURES_FILE).write_text(
+        "ModuleWatch._built, at step 0\nTraceback (most recent call last):\n  …\nTypeError: [odd]\n"
+    )
+    told = trueline("doctor", "--last", cwd=tmp_path)
+    assert told.returncode == 1
+    assert "Traceback (most recent call last):\n  …\nTypeError: [odd]\n" in told.stdout
+
+
+def test_no_run_at_all(tmp_path: Path) -> None:
+    told = trueline("doctor", "--last", cwd=tmp_path)
+    assert told.returncode == 2
+    assert "There are no runs" in told.stderr

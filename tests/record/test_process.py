@@ -198,11 +198,16 @@ def test_everything_is_put_back(watched: Watched) -> None:
     assert builtins.open is io.open
 
 
-def test_a_recorder_that_fails_does_not_reach_the_script(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
-    watched.recorder.call_sites = None  # type: ignore[assignment]
-    print("loss 1")
-    print("loss 2")
+def test_a_watch_that_fails_does_not_reach_the_script(
+    watched: Watched, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(watched.recorder, "call_sites", None)
+        print("loss 1")
+        print("loss 2")
+    random.seed(1)
     seen = capsys.readouterr()
     assert seen.out == "loss 1\nloss 2\n"
-    assert seen.err.count("trueline: recording stopped") == 1
-    assert not watched.recorder.active
+    assert seen.err.count("trueline: the watch ProcessWatch._printed failed at step 0") == 1
+    # The others go on.
+    assert [event.detail["library"] for event in watched.events("seed")] == ["random"]

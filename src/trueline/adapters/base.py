@@ -5,7 +5,7 @@ when, and only when, the user's script has imported the framework. Rules that ev
 
 - Losses, weights and random streams stay bit-identical. No autograd nodes, no random numbers drawn, no device waited for.
 - Nothing is stored on the user's objects: models are copied, pickled and compiled as if nobody watched.
-- Whatever fails inside of a watch is handed to `Recorder.fail`; the user's call goes on (`guarded`).
+- Whatever fails inside of a watch is handed to `Recorder.contain`; the user's call and all other watches go on (`guarded`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,14 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from trueline.model import Module
 from trueline.record import Recorder
 from trueline.record.patches import Patches
+from trueline.record.watches import installed, known
 
 # The package whose import brings an adapter in, and the adapter's package.
 FRAMEWORKS = {"torch": "trueline.adapters.pytorch", "mindspore": "trueline.adapters.mindspore"}
+
+__all__ = [
+    "FRAMEWORKS", "Adapter", "Watch", "adapter_for", "default_layer", "essential", "guarded", "installed",
+]  # fmt: skip
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -72,26 +77,44 @@ class Watch:
     def install(self, patches: Patches) -> None:
         """Replace what has to be replaced to see it."""
 
+    def is_off(self, method: Callable[..., Any]) -> bool:
+        """Whether this part of the watch has failed before."""
+        return method.__qualname__ in self.recorder.off
+
 
 def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
-    """For the methods of a Watch that run inside of the user's calls: never raises, and accounts for its own time."""
+    """For the methods of a Watch that run inside of the user's calls: never raises, and accounts for its own time. One that
+    fails is off from then on and gives None, as it does where nothing is recorded; every caller must bear that."""
+    name = known(method)
 
+    def failed(recorder: Recorder, problem: Exception) -> None:
+        recorder.contain(name, problem)
+
+    return _guard(method, name, failed)
+
+
+def essential(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for what ends a step: without it nothing that comes later has its place, and the recording is over."""
+    return _guard(method, method.__qualname__, Recorder.fail)
+
+
+def _guard(method: Callable[..., Any], name: str, failed: Callable[[Recorder, Exception], None]) -> Callable[..., Any]:
     @functools.wraps(method)
     def guard(watch: Any, *args: Any, **kwargs: Any) -> Any:
         recorder = watch.recorder
-        if not recorder.active:
+        if not recorder.active or (recorder.off and name in recorder.off):
             return None
-        if recorder.busy:
-            return method(watch, *args, **kwargs)
-        started = perf_counter()
+        inside = recorder.busy
+        started = 0.0 if inside else perf_counter()
         recorder.busy = True
         try:
             return method(watch, *args, **kwargs)
         except Exception as problem:  # noqa: BLE001 - recording must never break training
-            recorder.fail(problem)
+            failed(recorder, problem)
             return None
         finally:
-            recorder.busy = False
-            recorder.spent += perf_counter() - started
+            if not inside:
+                recorder.busy = False
+                recorder.spent += perf_counter() - started
 
     return guard

@@ -8,7 +8,7 @@ import msgspec
 
 from trueline.checks.base import Check, registry
 from trueline.model import Conclusion, Finding
-from trueline.store import Run
+from trueline.store import Run, RunBeingRead
 
 # What compiled graphs can be made to show.
 _SHOWN_ON_REQUEST = {"layers", "gradients"}
@@ -20,7 +20,7 @@ def run_checks(run: Run, progress: Callable[[str], None] | None = None) -> list[
     for check in registry().values():
         if progress is not None:
             progress(check.id)
-        findings.append(_conclude(run, check))
+        findings.append(_concluded(run, check))
     return findings
 
 
@@ -34,12 +34,28 @@ def _look_again(run: Run, closer: Run, finding: Finding) -> Finding:
     check = registry()[finding.id]
     if not (check.needs | check.gains) & (run.unseen - closer.unseen):
         return finding
-    again = _conclude(closer, check)
+    again = _concluded(closer, check)
     told = again.conclusion in (Conclusion.NO_PROBLEM, Conclusion.NOT_APPLICABLE)
     if again.conclusion is not Conclusion.PROBLEM_FOUND and not (told and finding.conclusion is Conclusion.NOT_CHECKED):
         return finding
     where = f"Seen in the first {len(closer.steps)} steps, run again in PyNative mode."
     return msgspec.structs.replace(again, limits=f"{again.limits} {where}".strip())
+
+
+def _concluded(run: Run, check: Check) -> Finding:
+    """The finding of one check; where watches failed, only if it rests on nothing that those have missed."""
+    reading = RunBeingRead(run)
+    finding = _conclude(reading, check)
+    if not reading.missing:
+        return finding
+    failed = " and ".join(each.in_words for each in reading.missing.values())
+    why = f"{failed}, and what the item looks at is not complete. The traceback: trueline doctor --last"
+    return Finding(check.id, check.title, Conclusion.NOT_CHECKED, f"Not checked: {why}", limits=why)
+
+
+def rests_on_failed(run: Run, finding: Finding) -> bool:
+    """Whether nothing was concluded because of a watch that failed."""
+    return finding.conclusion is Conclusion.NOT_CHECKED and any(each.in_words in finding.limits for each in run.failed_anywhere)
 
 
 def _conclude(run: Run, check: Check) -> Finding:

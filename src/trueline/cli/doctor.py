@@ -17,9 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 import trueline
+from trueline.errors import TruelineError
 from trueline.report.console import output_console
 from trueline.report.words import size
-from trueline.store import Writer, last_step, runs_folder
+from trueline.store import FAILURES_FILE, Writer, find_run, last_step, runs_folder
 from trueline.store.format import database_file
 
 _FRAMEWORKS = ("torch", "mindspore")
@@ -37,9 +38,15 @@ class Point(msgspec.Struct, frozen=True):
 
 
 @click.command("doctor")
+@click.option("--last", is_flag=True, help="Print the tracebacks of what failed while the last run was recorded instead.")
 @click.pass_context
-def command(ctx: click.Context) -> None:
-    """Examine the environment. Exit code: 0 all is well, 1 there is something to put right."""
+def command(ctx: click.Context, last: bool) -> None:
+    """Examine the environment. Exit code: 0 all is well, 1 there is something to put right.
+
+    With --last: what failed inside of the recorder while the last run was recorded, with its tracebacks; 1 where anything did.
+    """
+    if last:
+        ctx.exit(_print_failures(find_run("latest")))
     points = list(examine())
     console = output_console()
     table = Table.grid(padding=(0, 2))
@@ -55,6 +62,20 @@ def command(ctx: click.Context) -> None:
     console.print()
     console.print(Text(f"{problems} to put right.", style="bold red") if problems else Text("All is well.", style="bold green"))
     ctx.exit(1 if problems else 0)
+
+
+def _print_failures(directory: Path) -> int:
+    console = output_console()
+    try:
+        text = (directory / FAILURES_FILE).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        console.print(Text(f"Nothing failed while {directory.name} was recorded.", style="green"))
+        return 0
+    except OSError as problem:
+        raise TruelineError(f"{directory / FAILURES_FILE} cannot be read ({problem.strerror}).") from problem
+    console.print(Text(f"While {directory.name} was recorded, these failed; the script was not touched by it:\n"))
+    console.print(Text(text), soft_wrap=True)
+    return 1
 
 
 def examine() -> Iterator[Point]:

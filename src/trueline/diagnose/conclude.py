@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from trueline.checks import registry
+from trueline.checks import registry, rests_on_failed
 from trueline.diagnose.rank import cause_of, mark_consequences
 from trueline.model import Comparison, Conclusion, Diagnosis, Divergence, Evidence, Finding, NonFinite, Verdict
 from trueline.store import Run
@@ -28,7 +28,7 @@ def diagnose(run: Run, findings: list[Finding], closer: Run | None = None) -> Di
         verdict = Verdict("inconclusive", None, reason)
     else:
         verdict = Verdict("no_problem", None, _all_well(run, marked))
-    return Diagnosis(run.info.name, verdict, marked, nonfinite=nonfinite)
+    return Diagnosis(run.info.name, verdict, marked, nonfinite=nonfinite, failed_watches=run.failed_anywhere)
 
 
 def _first_nonfinite(run: Run, closer: Run | None) -> NonFinite | None:
@@ -109,6 +109,10 @@ def why_inconclusive(run: Run, findings: list[Finding], nonfinite: NonFinite | N
         return "The script never trained: no backward pass and no optimizer step were seen."
     if run.info.recorder_error:
         return f"The recorder stopped after step {run.steps[-1].id}: {run.info.recorder_error}"
+    lost = [finding.id for finding in findings if rests_on_failed(run, finding)]
+    if lost:
+        failed = " and ".join(each.in_words for each in run.failed_anywhere)
+        return f"No problem found in what was recorded, but {failed}: {', '.join(lost)} could not be checked."
     if nonfinite is not None:
         return f"{sentence_of(nonfinite)} No item that was checked explains it."
     if not any(finding.conclusion is Conclusion.NO_PROBLEM for finding in findings):

@@ -28,8 +28,10 @@ from trueline.record.kept_files import KeptFiles
 from trueline.record.network import NetworkWatch
 from trueline.record.patches import Patches
 from trueline.record.process import ProcessWatch
+from trueline.record.watches import installed
 from trueline.store import (
     BEFORE_FOLDER,
+    FAILURES_FILE,
     FORMAT,
     SCRATCH_FOLDER,
     SCRIPT_FILE,
@@ -100,6 +102,7 @@ class Recording:
             graph_tensors=graph_tensors,
             scratch=self.directory / f"{SCRATCH_FOLDER}{self.rank}",
             alignment=None if alignment is None else alignment(self.directory),
+            failures=self.directory / FAILURES_FILE,
         )
         if last_step is not None or last_second is not None:
             self._end_after(math.inf if last_step is None else last_step, math.inf if last_second is None else last_second)
@@ -122,10 +125,8 @@ class Recording:
 
     def start(self) -> None:
         _running.append(self)
-        self._process.install(self._patches)
-        self._files.install(self._patches)
-        self._network.install(self._patches)
-        self._generators.install(self._patches)
+        for watch in (self._process, self._files, self._network, self._generators):
+            installed(watch, self._patches)
         self._writers.install()
         self._hook.install()
         os.register_at_fork(after_in_child=self.recorder.forget)
@@ -174,10 +175,8 @@ class Recording:
 
     def resume(self) -> None:
         """Go on after `pause`."""
-        self._process.install(self._patches)
-        self._files.install(self._patches)
-        self._network.install(self._patches)
-        self._generators.install(self._patches)
+        for watch in (self._process, self._files, self._network, self._generators):
+            installed(watch, self._patches)
         for adapter in self._adapters:
             adapter.install()
         self.recorder.resume()

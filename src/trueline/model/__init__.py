@@ -6,6 +6,7 @@ from trueline.model.location import Location
 from trueline.model.run import (
     Batch,
     Event,
+    FailedWatch,
     FieldStat,
     HyperParameter,
     Loader,
@@ -32,6 +33,7 @@ __all__ = [
     "Divergence",
     "Event",
     "Evidence",
+    "FailedWatch",
     "FieldStat",
     "Finding",
     "HyperParameter",

@@ -9,6 +9,7 @@ import msgspec
 
 from trueline.model.comparison import Comparison
 from trueline.model.location import Location
+from trueline.model.run import FailedWatch
 
 
 class Conclusion(StrEnum):
@@ -76,3 +77,4 @@ class Diagnosis(msgspec.Struct, frozen=True):
     reference: str | None = None
     comparison: Comparison | None = None
     nonfinite: NonFinite | None = None
+    failed_watches: list[FailedWatch] = []

@@ -38,6 +38,20 @@ class RunInfo(msgspec.Struct):
     recorder_error: str | None = None
 
 
+class FailedWatch(msgspec.Struct, frozen=True):
+    """A watch that failed at this step and was taken off: from then on these parts of the record (see parts.py) are not
+    complete."""
+
+    watch: str
+    parts: tuple[str, ...]
+    step: int
+    error: str
+
+    @property
+    def in_words(self) -> str:
+        return f"the watch {self.watch} failed at step {self.step} ({self.error})"
+
+
 class Module(msgspec.Struct, frozen=True):
     """One module (layer, cell) at one place of a root module's tree. `path` is '' for the root itself.
 

@@ -17,6 +17,7 @@ from trueline.record.kept_files import KeptFiles
 from trueline.record.patches import Patches
 from trueline.record.recorder import Recorder
 from trueline.record.replacement import Replacement
+from trueline.record.watches import noting
 
 _MOST_FILES = 10_000
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -39,7 +40,7 @@ class FileWatch:
     """Records `file_opened` and `file_written` events, and tells `KeptFiles` (where there is one) of every change beforehand."""
 
     def __init__(self, recorder: Recorder, own_folder: str = "/proc/", kept: KeptFiles | None = None) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._own_folder = own_folder
         self._kept = kept
         self._files: set[str] = set()
@@ -76,13 +77,7 @@ class FileWatch:
 
     def writing(self, path: str | os.PathLike[str]) -> None:
         """Called before a file is written by something else than what is watched here."""
-        self._note(self._about_to_write, path)
-
-    def _note(self, note: Callable[..., None], *args: Any) -> None:
-        try:
-            note(*args)
-        except Exception as problem:  # noqa: BLE001 - recording must never break the script
-            self._recorder.fail(problem)
+        self._about_to_write(path)
 
     def _watched_open(self) -> Any:
         original = io.open
@@ -90,10 +85,10 @@ class FileWatch:
         def watched(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
             writes = isinstance(mode, str) and bool({"w", "a", "x", "+"} & set(mode))
             if writes:
-                self._note(self._about_to_write, file)
+                self._about_to_write(file)
             handle = original(file, mode, *args, **kwargs)
-            if self._recorder.active and not writes:
-                self._note(self._opened, file)
+            if self.recorder.active and not writes:
+                self._opened(file)
             return handle
 
         return Replacement(watched)
@@ -103,34 +98,31 @@ class FileWatch:
 
         def watched(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
             if isinstance(flags, int) and flags & _WRITES and not flags & os.O_DIRECTORY:
-                self._note(self._about_to_write, path, kwargs.get("dir_fd"))
+                self._about_to_write(path, kwargs.get("dir_fd"))
             return original(path, flags, *args, **kwargs)
 
         return Replacement(watched)
 
-    def _watched_pair(self, original: Any, note: Callable[[str, str], None]) -> Any:
+    def _watched_pair(self, original: Any, note: Callable[[Any, Any], None]) -> Any:
         def watched(*args: Any, **kwargs: Any) -> None:
-            self._note(self._with_both, note, args, kwargs)
+            note(args, kwargs)
             original(*args, **kwargs)
 
         return Replacement(watched)
 
-    @staticmethod
-    def _with_both(note: Callable[[str, str], None], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        given = dict(zip(("src", "dst"), args, strict=False)) | kwargs
-        source = _whole(given.get("src"), given.get("src_dir_fd"))
-        target = _whole(given.get("dst"), given.get("dst_dir_fd"))
-        if source is not None and target is not None:
-            note(source, target)
+    @noting
+    def _about_to_move(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        both = _both(args, kwargs)
+        if both is not None:
+            self._tell_written(both[1])
+            if self._kept is not None:
+                self._kept.moving(*both)
 
-    def _about_to_move(self, source: str, target: str) -> None:
-        self._tell_written(target)
-        if self._kept is not None:
-            self._kept.moving(source, target)
-
-    def _about_to_link(self, source: str, target: str) -> None:
-        if self._kept is not None:
-            self._kept.linking(source, target)
+    @noting
+    def _about_to_link(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        both = _both(args, kwargs)
+        if both is not None and self._kept is not None:
+            self._kept.linking(*both)
 
     def _watched_name(self, original: Any, what: str, position: int) -> Any:
         keyword = "dst" if position else "path"
@@ -138,11 +130,12 @@ class FileWatch:
         def watched(*args: Any, **kwargs: Any) -> Any:
             if self._kept is not None:
                 given = args[position] if len(args) > position else kwargs.get(keyword)
-                self._note(self._tell_kept, what, given, kwargs.get("dir_fd"))
+                self._tell_kept(what, given, kwargs.get("dir_fd"))
             return original(*args, **kwargs)
 
         return Replacement(watched)
 
+    @noting
     def _tell_kept(self, what: str, given: Any, folder: int | None) -> None:
         path = _whole(given, folder)
         if path is not None and self._kept is not None:
@@ -153,11 +146,12 @@ class FileWatch:
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             given = args[0] if args else kwargs.get("database")
-            self._note(self._about_to_connect, given, kwargs.get("uri", False))
+            self._about_to_connect(given, kwargs.get("uri", False))
             return original(*args, **kwargs)
 
         return Replacement(watched)
 
+    @noting
     def _about_to_connect(self, database: Any, is_address: bool) -> None:  # noqa: FBT001 - as sqlite3 calls it
         path = _whole(database, None)
         if self._kept is None or path is None or path.endswith(":memory:"):
@@ -175,11 +169,12 @@ class FileWatch:
             given = args[position] if len(args) > position else kwargs.get(keyword)
             way = "w" if mode is None else args[mode] if len(args) > mode else kwargs.get("mode", "r")
             if way != "r":
-                self._note(self._about_to_write, given)
+                self._about_to_write(given)
             return original(*args, **kwargs)
 
         return watched
 
+    @noting
     def _about_to_write(self, file: Any, folder: int | None = None) -> None:
         path = _whole(file, folder)
         if path is None:
@@ -189,20 +184,21 @@ class FileWatch:
             self._kept.writing(path)
 
     def _tell_written(self, path: str) -> None:
-        if not self._recorder.active:
+        if not self.recorder.active:
             return
         known = path in self._written
         # What is read from it from now on is something else than before.
         self._files.discard(path)
         if not known and self._is_noteworthy(path, self._written):
             detail = {"path": path, "new": not os.path.lexists(path)}
-            self._recorder.event("file_written", location=self._recorder.location(), detail=detail)
+            self.recorder.event("file_written", location=self.recorder.location(), detail=detail)
 
+    @noting
     def _opened(self, file: Any) -> None:
         path = _whole(file, None)
         if path is not None and self._is_noteworthy(path, self._files):
             detail = {"path": path, **_size_and_time(path)}
-            self._recorder.event("file_opened", location=self._recorder.location(), detail=detail)
+            self.recorder.event("file_opened", location=self.recorder.location(), detail=detail)
 
     def _is_noteworthy(self, path: str, known: set[str]) -> bool:
         """Whether it is seen for the first time, and neither code, nor a library's or the system's own."""
@@ -222,6 +218,14 @@ def _whole(file: Any, folder: int | None) -> str | None:
     if folder is not None and not os.path.isabs(path):
         path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path)
     return os.path.abspath(path)
+
+
+def _both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str] | None:
+    """The whole paths of what is given another name, and of that name."""
+    given = dict(zip(("src", "dst"), args, strict=False)) | kwargs
+    source = _whole(given.get("src"), given.get("src_dir_fd"))
+    target = _whole(given.get("dst"), given.get("dst_dir_fd"))
+    return None if source is None or target is None else (source, target)
 
 
 def _size_and_time(path: str) -> dict[str, Any]:

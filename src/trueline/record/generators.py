@@ -12,6 +12,7 @@ import numpy as np
 from trueline.record.noise import Noise
 from trueline.record.patches import Patches
 from trueline.record.recorder import Recorder
+from trueline.record.watches import noting
 
 
 class _Draw(NamedTuple):
@@ -140,12 +141,12 @@ class GeneratorWatch:
     aligned to. A generator draws as always first: its state is what it would be."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         # What draws may draw by another of these.
         self._inside = False
 
     def install(self, patches: Patches) -> None:
-        if self._recorder.alignment is None:
+        if self.recorder.alignment is None:
             return
         new: Any = type("Generator", (np.random.Generator,), self._methods(np.random.Generator, _state_of_generator))
         make = np.random.default_rng
@@ -187,22 +188,27 @@ class GeneratorWatch:
         return watched
 
     def _drawn(self, original: Any, replacing: _Replacing, state: Callable[[], int], args: Any, kwargs: Any) -> Any:
-        recorder = self._recorder
+        recorder = self.recorder
         if self._inside or recorder.busy or recorder.alignment is None or not recorder.alignment.noise.begun:
             return original(*args, **kwargs)
         self._inside = True
         try:
-            known = state()
-            unshuffled = args[0].copy() if replacing is _shuffle and args and hasattr(args[0], "copy") else None
+            before = self._about_to_draw(replacing, state, args)
             own = original(*args, **kwargs)
-            try:
-                found = replacing(_Draw(recorder.alignment.noise, recorder.step, known, own, unshuffled), *args, **kwargs)
-            except Exception as problem:  # noqa: BLE001 - recording must never break the script
-                recorder.fail(problem)
-                found = None
+            found = None if before is None else self._replaced(recorder.alignment.noise, before, own, replacing, args, kwargs)
             return own if found is None else found
         finally:
             self._inside = False
+
+    @noting
+    def _about_to_draw(self, replacing: _Replacing, state: Callable[[], int], args: Any) -> tuple[int, Any]:
+        """The state of the generator, and what is to be shuffled in place."""
+        unshuffled = args[0].copy() if replacing is _shuffle and args and hasattr(args[0], "copy") else None
+        return state(), unshuffled
+
+    @noting
+    def _replaced(self, noise: Noise, before: tuple[int, Any], own: Any, replacing: _Replacing, args: Any, kwargs: Any) -> Any:
+        return replacing(_Draw(noise, self.recorder.step, before[0], own, before[1]), *args, **kwargs)
 
 
 def _state_of_generator(generator: np.random.Generator) -> int:

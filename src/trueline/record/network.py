@@ -8,6 +8,7 @@ from typing import Any
 
 from trueline.record.patches import Patches
 from trueline.record.recorder import Recorder
+from trueline.record.watches import noting
 
 _MOST_ADDRESSES = 100
 
@@ -16,7 +17,7 @@ class NetworkWatch:
     """Records `connected` events, one for every address that is not this machine's own. Libraries of native code are not seen."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._known: set[str] = set()
 
     def install(self, patches: Patches) -> None:
@@ -25,18 +26,13 @@ class NetworkWatch:
 
     def _watched(self, original: Any) -> Any:
         def watched(connection: socket.socket, address: Any) -> Any:
-            if self._recorder.active and len(self._known) < _MOST_ADDRESSES:
-                self._note(connection, address)
+            if self.recorder.active and len(self._known) < _MOST_ADDRESSES:
+                self._connecting(connection, address)
             return original(connection, address)
 
         return watched
 
-    def _note(self, connection: socket.socket, address: Any) -> None:
-        try:
-            self._connecting(connection, address)
-        except Exception as problem:  # noqa: BLE001 - recording must never break the script
-            self._recorder.fail(problem)
-
+    @noting
     def _connecting(self, connection: socket.socket, address: Any) -> None:
         if connection.family not in (socket.AF_INET, socket.AF_INET6) or not isinstance(address, tuple):
             return
@@ -45,7 +41,7 @@ class NetworkWatch:
         if known in self._known or _is_this_machine(host):
             return
         self._known.add(known)
-        self._recorder.event("connected", location=self._recorder.location(), detail={"address": known})
+        self.recorder.event("connected", location=self.recorder.location(), detail={"address": known})
 
 
 def _is_this_machine(host: str) -> bool:

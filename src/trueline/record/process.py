@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from trueline.record.patches import Patches
 from trueline.record.recorder import Recorder
 from trueline.record.replacement import Replacement
+from trueline.record.watches import noting
 
 _MOST_LINES = 5_000
 _LONGEST_LINE = 300
@@ -21,7 +21,7 @@ class ProcessWatch:
     """Records `seed` and `printed` events."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+        self.recorder = recorder
         self._lines = 0
 
     def install(self, patches: Patches) -> None:
@@ -29,37 +29,36 @@ class ProcessWatch:
         patches.replace(random, "seed", self._watched_seed("random", random.seed))
         patches.replace(np.random, "seed", self._watched_seed("numpy", np.random.seed))
 
-    def _note(self, note: Callable[..., None], *args: Any) -> None:
-        try:
-            note(*args)
-        except Exception as problem:  # noqa: BLE001 - recording must never break the script
-            self._recorder.fail(problem)
-
     def _watched_print(self) -> Any:
         original = builtins.print
 
         def watched(*values: Any, **kwargs: Any) -> None:
             original(*values, **kwargs)
-            if self._recorder.active and self._lines < _MOST_LINES:
-                self._note(self._printed, values, kwargs.get("sep"))
+            if self.recorder.active and not self.recorder.busy and self._lines < _MOST_LINES:
+                self._printed(values, kwargs.get("sep"))
 
         return Replacement(watched)
 
+    @noting
     def _printed(self, values: tuple[Any, ...], separator: str | None) -> None:
         texts = [value for value in values if isinstance(value, str | int | float | np.number)]
         line = (" " if separator is None else separator).join(map(str, texts))
         if not any(character.isdigit() for character in line):
             return
         self._lines += 1
-        self._recorder.event("printed", location=self._recorder.location(), detail={"text": line[:_LONGEST_LINE]})
+        self.recorder.event("printed", location=self.recorder.location(), detail={"text": line[:_LONGEST_LINE]})
 
     def _watched_seed(self, library: str, original: Any) -> Any:
         def watched(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            self._note(note_seed, self._recorder, library, args, kwargs)
+            self._seeded(library, args, kwargs)
             return result
 
         return Replacement(watched)
+
+    @noting
+    def _seeded(self, library: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        note_seed(self.recorder, library, args, kwargs)
 
 
 def note_seed(recorder: Recorder, library: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from trueline.record.alignment import Alignment
 from trueline.record.callsite import CallSites
+from trueline.record.failed_watches import FailedWatches
 from trueline.record.sampling import TRACED_STEPS, Sampling
 from trueline.store import StoredTensor, Writer
 
@@ -61,11 +62,13 @@ class Recorder:
         graph_tensors: bool = False,
         scratch: Path | None = None,
         alignment: Alignment | None = None,
+        failures: Path | None = None,
     ) -> None:
         """`eager`: the script is to run operation by operation where it asks to be compiled, as far as the framework allows.
         `graph_tensors`: what is compiled is to show its tensors, at the price of other graphs than the script's.
         `scratch`: a folder that an adapter may have files written to, and removes; None for nowhere.
-        `alignment`: what makes this run comparable with another; None for a run that is recorded as it is."""
+        `alignment`: what makes this run comparable with another; None for a run that is recorded as it is.
+        `failures`: the file that tracebacks of what fails in here go to."""
         self.call_sites = CallSites(cwd)
         self.sampling = Sampling(budget)
         self.eager = eager
@@ -74,6 +77,9 @@ class Recorder:
         self.alignment = alignment
         self.active = False
         self.failure: str | None = None
+        self.failed_watches = FailedWatches(failures)
+        # Their names: asked in every call of every watch.
+        self.off = self.failed_watches.off
         self.step = 0
         self.sampled = True
         self.traced = True
@@ -110,6 +116,8 @@ class Recorder:
             self._step_started = perf_counter()
         for key, value in meta.items():
             self.row("meta", (key, value))
+        if self.off:
+            self.row("meta", self.failed_watches.row())
         self.commit()
 
     def resume(self) -> None:
@@ -240,10 +248,26 @@ class Recorder:
         except Exception as problem:  # noqa: BLE001 - a full disk or a vanished directory must not stop the training
             self.fail(problem)
 
+    def contain(self, watch: str, problem: Exception) -> None:
+        """Take off a watch that failed, and go on with all others. Stored at once: a run that is killed in this step, or that
+        can write nothing any more, was not complete either."""
+        if self.failure is not None or watch in self.off:
+            return
+        busy, self.busy = self.busy, True
+        print(self.failed_watches.add(watch, self.step, problem), file=sys.stderr)
+        self.busy = busy
+        if self._writer is None or not self.active:
+            return
+        try:
+            self._writer.commit({"meta": [self.failed_watches.row()]})
+        except Exception as cannot_write:  # noqa: BLE001 - a full disk must not stop the training
+            self.fail(cannot_write)
+
     def fail(self, problem: BaseException) -> None:
         """Stop recording for good, say so once, and let the training go on."""
         if self.failure is not None:
             return
+        self.failed_watches.keep_traceback("the recorder", self.step, problem)
         self.active = False
         self.failure = f"{type(problem).__name__}: {problem}"
         self._rows = {}

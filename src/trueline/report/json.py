@@ -23,7 +23,7 @@ def diagnosis_json(diagnosis: Diagnosis, info: RunInfo | None = None) -> bytes:
         "checklist": [_item(finding) for finding in diagnosis.checklist],
         "comparison": _comparison(diagnosis.comparison),
         "nonfinite": _nonfinite(diagnosis.nonfinite),
-        "recording": None if info is None else _recording(info),
+        "recording": None if info is None else _recording(info, diagnosis),
     }
     return msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2) + b"\n"
 
@@ -87,12 +87,13 @@ def _nonfinite(nonfinite: NonFinite | None) -> dict[str, Any] | None:
     }
 
 
-def _recording(info: RunInfo) -> dict[str, Any]:
+def _recording(info: RunInfo, diagnosis: Diagnosis) -> dict[str, Any]:
     return {
         "status": info.status,
         "exit_code": info.exit_code,
         "error": info.error,
         "recorder_error": info.recorder_error,
+        "failed_watches": diagnosis.failed_watches,
         "frameworks": info.frameworks,
         "seconds": info.seconds,
     }

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from trueline.diagnose.conclude import sentence_of
 from trueline.model import Conclusion, Diagnosis, Evidence, Finding, RunInfo
+from trueline.model.parts import in_words
 from trueline.report.comparison import comparison_lines, divergence_panel
 from trueline.report.words import MARKS, many, number, percent, seconds, source_line
 from trueline.store import Run
@@ -100,6 +101,9 @@ def _recording_line(run: Run) -> Text:
             text.append(" What was recorded until then is checked.", style="not dim yellow")
     if run.info.recorder_error:
         text.append(f"\n The recorder could not go on: {run.info.recorder_error}", style="not dim yellow")
+    for failed in run.failed_anywhere:
+        missing = f"T{failed.in_words[1:]}. Not complete from then on: {in_words(failed.parts)}."
+        text.append(f"\n {missing} The traceback: trueline doctor --last", style="not dim yellow")
     return text
 
 

@@ -10,6 +10,7 @@ import msgspec
 from trueline.compare.map_file import write_map
 from trueline.compare.runs.comparison import Aligned, parameters_of
 from trueline.errors import RunNotFound
+from trueline.model import FailedWatch
 from trueline.rerun.sandbox.start import Rerun, Way, record_again
 from trueline.rerun.terms import Terms
 from trueline.store import ALIGNED_FOLDER, CLOSER_FOLDER, PERTURBED_FOLDER, Run
@@ -84,7 +85,7 @@ def record_mine(
 
 
 def why_it_failed(mine: Run, reference: Run) -> str | None:
-    """What ended an aligned run before its first step; None when both trained."""
+    """What ended an aligned run before its first step, or let it train otherwise; None when both trained as they should."""
     for run, doing in (
         (reference, "Run again without dropout, the reference fails"),
         (mine, "From the reference's weights and batches the script fails"),
@@ -92,17 +93,26 @@ def why_it_failed(mine: Run, reference: Run) -> str | None:
         made = _opened(run.directory / ALIGNED_FOLDER)
         if made is not None and not made.steps:
             return f"{doing}: {made.info.error or 'it did not train'}."
+        if made is not None and (lost := _alignment_lost(made)) is not None:
+            return f"{run.info.name} could not be aligned: {lost.in_words}."
     return None
 
 
 def aligned_runs(mine: Run, reference: Run) -> Aligned | None:
-    """The aligned runs that were recorded; None where one is missing or did not train."""
+    """The aligned runs that were recorded; None where one is missing, did not train, or trained otherwise."""
     own, expected = _opened(mine.directory / ALIGNED_FOLDER), _opened(reference.directory / ALIGNED_FOLDER)
     if own is None or expected is None or not own.steps or not expected.steps:
         return None
     if msgspec.json.decode(own.meta.get("alignment", "{}")).get("reference") != str(expected.directory.absolute()):
         return None
+    if _alignment_lost(own) is not None or _alignment_lost(expected) is not None:
+        return None
     return Aligned(own, expected, _opened(reference.directory / PERTURBED_FOLDER))
+
+
+def _alignment_lost(run: Run) -> FailedWatch | None:
+    """The watch without which a run went on by itself."""
+    return next((failed for failed in run.failed_anywhere if "alignment" in failed.parts), None)
 
 
 def seen(run: Run) -> Run:

@@ -5,6 +5,7 @@ from trueline.store.format import (
     ALIGNED_FOLDER,
     BEFORE_FOLDER,
     CLOSER_FOLDER,
+    FAILURES_FILE,
     FORMAT,
     MANIFEST_FILE,
     PERTURBED_FOLDER,
@@ -15,6 +16,7 @@ from trueline.store.format import (
     write_info,
 )
 from trueline.store.reader import Run
+from trueline.store.reading import RunBeingRead
 from trueline.store.runs import create_run_directory, delete_run, find_run, list_runs, runs_folder, size_of
 from trueline.store.tensors import StoredTensor, read_tensors, write_tensors
 from trueline.store.writer import Writer
@@ -23,6 +25,7 @@ __all__ = [
     "ALIGNED_FOLDER",
     "BEFORE_FOLDER",
     "CLOSER_FOLDER",
+    "FAILURES_FILE",
     "FORMAT",
     "MANIFEST_FILE",
     "PERTURBED_FOLDER",
@@ -30,6 +33,7 @@ __all__ = [
     "SCRATCH_FOLDER",
     "SCRIPT_FILE",
     "Run",
+    "RunBeingRead",
     "StoredTensor",
     "Writer",
     "create_run_directory",

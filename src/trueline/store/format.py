@@ -27,6 +27,8 @@ PERTURBED_FOLDER = "perturbed"
 # With the number of the rank: files that a framework writes while it is recorded. Gone when they have been read.
 SCRATCH_FOLDER = "scratch"
 MANIFEST_FILE = "manifest.json"
+# Tracebacks of watches that failed.
+FAILURES_FILE = "failures.txt"
 # The script as it was when it was recorded.
 SCRIPT_FILE = "script.py"
 SCHEMA = (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from trueline.errors import RunNotFound
 from trueline.model import (
     Batch,
     Event,
+    FailedWatch,
     FieldStat,
     HyperParameter,
     Loader,
@@ -59,6 +61,10 @@ class Run:
         """The same run as another rank saw it."""
         return Run(self.directory, rank)
 
+    def beside(self, directory: Path) -> Run:
+        """Another run that the same conclusion is drawn from."""
+        return Run(directory)
+
     def close(self) -> None:
         self._connection.close()
 
@@ -72,7 +78,7 @@ class Run:
 
     @cached_property
     def meta(self) -> dict[str, str]:
-        """What the recorder noted of the whole run: `framework`, `framework_version`, `recorder_error` …"""
+        """What the recorder noted of the whole run: `framework`, `framework_version`, `failed_watches` …"""
         return dict(self._rows("SELECT key, value FROM meta"))
 
     @cached_property
@@ -81,6 +87,21 @@ class Run:
         (where only values can judge them), `scores` (of samples), `freezing` (which parameters get a gradient), `dropout` (its
         functional form), `gradients`, `order` (of the parts of a step). No check passes for want of these."""
         return frozenset(_json(self.meta.get("unseen", "[]")))
+
+    @cached_property
+    def failed_watches(self) -> list[FailedWatch]:
+        """The watches that failed while this rank was recorded, in the order in which they did."""
+        return msgspec.json.decode(self.meta.get("failed_watches", "[]"), type=list[FailedWatch])
+
+    @cached_property
+    def failed_anywhere(self) -> list[FailedWatch]:
+        """Those of all ranks, each once."""
+        found = {failed.watch: failed for failed in self.failed_watches}
+        for rank in self.ranks:
+            if rank != self.rank:
+                with closing(self.of_rank(rank)) as other:
+                    found = {failed.watch: failed for failed in other.failed_watches} | found
+        return list(found.values())
 
     @property
     def framework(self) -> str | None:

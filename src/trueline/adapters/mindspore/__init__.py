@@ -7,7 +7,7 @@ import sys
 import mindspore
 from mindspore.graph._parse import parser
 
-from trueline.adapters.base import Watch
+from trueline.adapters.base import Watch, installed
 from trueline.adapters.mindspore.backward import BackwardWatch
 from trueline.adapters.mindspore.checkpoint import LoadWatch
 from trueline.adapters.mindspore.clipping import ClipWatch
@@ -88,11 +88,11 @@ class MindSporeAdapter:
         if self.recorder.eager:
             force_pynative(self._patches, lambda: self._announce("forced"))
         for watch in self._watches:
-            watch.install(self._patches)
+            installed(watch, self._patches)
         # Functions that compiled code may call: the compiler is told what they stand for, and never sees ours.
         visible = Patches()
         for watch in self._visible:
-            watch.install_visible(visible)
+            installed(watch, visible, visible=True)
         for wrapper, original in visible.replacements():
             parser.convert_object_map[wrapper] = parser.convert_object_map.get(original, original)
         self._patches.join(visible)
@@ -109,15 +109,12 @@ class MindSporeAdapter:
     def finish(self, *, completed: bool) -> None:
         if not self.recorder.active:
             return
-        try:
-            if completed:
-                self._backward.finish()
-            self._optimizers.finish()
-            self._registry.finish()
-            self._scores.finish()
-            self._batches.samples.finish()
-        except Exception as problem:  # noqa: BLE001 - the script has ended well, whatever happens here
-            self.recorder.fail(problem)
+        if completed:
+            self._backward.finish()
+        self._optimizers.finish()
+        self._registry.finish()
+        self._scores.finish()
+        self._batches.samples.finish()
 
     def _announce(self, way: str) -> None:
         """Say on stderr, once, in which way the run is recorded, and note it in the run."""

@@ -9,7 +9,7 @@ from typing import Any
 from mindspore import Parameter, Tensor, nn
 from mindspore.ops.composite import base
 
-from trueline.adapters.base import Watch, guarded
+from trueline.adapters.base import Watch, essential, guarded
 from trueline.adapters.mindspore.graph import OpTrace
 from trueline.adapters.mindspore.optimizer import OptimizerWatch
 from trueline.adapters.mindspore.registry import Registry
@@ -81,6 +81,7 @@ class BackwardWatch(Watch):
                 self._derivative_taken(output, result)
                 return result
             self._before(output)
+            self._trace.end()
             self._progress.inside_backward = True
             try:
                 result = original(function, operation, weights, *args, **kwargs)
@@ -88,7 +89,8 @@ class BackwardWatch(Watch):
                 self._progress.inside_backward = False
             for callback in self.on_over:
                 callback()
-            self._after(operation, parameters, result)
+            self._gradients_given(operation, parameters, result)
+            self._after()
             return result
 
         return watched
@@ -138,7 +140,7 @@ class BackwardWatch(Watch):
         return LateNumber(loss)
 
     @guarded
-    def _after(self, operation: Any, parameters: list[Parameter], result: Any) -> None:
+    def _gradients_given(self, operation: Any, parameters: list[Parameter], result: Any) -> None:
         gradients = result
         if getattr(operation, "get_all", False) or getattr(operation, "get_by_position", False):
             # The derivatives by inputs come first.
@@ -146,6 +148,9 @@ class BackwardWatch(Watch):
         given = [gradients] if isinstance(gradients, Tensor) else list(gradients or ())
         self._registry.note_gradients(parameters, given)
         self._optimizers.note_fresh(given)
+
+    @essential
+    def _after(self) -> None:
         if self._progress.optimizer_has_stepped:
             return
         self._backwards += 1
@@ -153,6 +158,7 @@ class BackwardWatch(Watch):
             # Without an optimizer that steps, each backward pass is a step.
             self._end_step()
 
+    @essential
     def finish(self) -> None:
         """The script has run to its end and no optimizer ever stepped: what was seen since the last step counts as one."""
         self._optimizers.settle()

@@ -142,7 +142,12 @@ class CollectiveWatch(Watch):
     # DistributedGradReducer
 
     def reducer_called(self, cell: nn.DistributedGradReducer, original: Any, args: Any, kwargs: Any) -> Any:
-        return self._call("all_reduce", original, (cell, *args), kwargs, args or tuple(kwargs.values()), _operation_of(cell))
+        op = self._reduces_by(cell)
+        return self._call("all_reduce", original, (cell, *args), kwargs, args or tuple(kwargs.values()), op)
+
+    @guarded
+    def _reduces_by(self, cell: nn.DistributedGradReducer) -> str:
+        return _operation_of(cell)
 
     @guarded
     def inside_of_graph(self, reducers: list[Any], operators: list[tuple[str, int | None]]) -> None:

@@ -160,6 +160,7 @@ class ModuleWatch(SharedModuleWatch):
             return self._call(cell, *args, **kwargs)
         return self._root_call(cell, args, kwargs)
 
+    @guarded
     def _is_wrapper(self, cell: nn.Cell) -> bool:
         known = self._wrappers.get(cell)
         if known is None:

@@ -11,7 +11,7 @@ import numpy as np
 from mindspore import Parameter, Tensor
 from numpy.typing import NDArray
 
-from trueline.adapters.base import guarded
+from trueline.adapters.base import essential, guarded
 from trueline.adapters.mindspore.graph import OpTrace
 from trueline.adapters.mindspore.kinds import OPTIMIZERS
 from trueline.adapters.mindspore.rates import Groups, groups_of, parameters_of
@@ -136,25 +136,28 @@ class OptimizerWatch(HeldParameters):
 
     @guarded
     def before_step(self, optimizer: Any, gradients: Any) -> dict[str, Any]:
-        """Note the gradients that the step is going to use. None where the step is part of a compiled graph."""
+        """Note the gradients that the step is going to use; they are None where it is part of a compiled graph."""
         state = self._state_of(optimizer)
         self._trace.end()
         self._progress.inside_optimizer = True
         state.steps += 1
+        return {"optimizer": state.id, **(self._measured(optimizer, state, gradients) or {})}
+
+    @guarded
+    def _measured(self, optimizer: Any, state: _State, gradients: Any) -> dict[str, Any]:
         parameters = parameters_of(optimizer)
         if len(parameters) != len(state.tensors):
             self._register_parameters(optimizer, state, parameters)
         if gradients is None:
             self._note_hyperparameters(optimizer, state)
             self._sample(optimizer, state, parameters, None)
-            return {"optimizer": state.id}
+            return {}
         given = list(gradients)
         held = [gradient for gradient in given if isinstance(gradient, Tensor)]
         self._registry.note_gradients(parameters, given)
         without = self._count_without_gradient(state)
         self._sample(optimizer, state, parameters, given)
         return {
-            "optimizer": state.id,
             "grad_norm": LateNorm(held, 1.0 / getattr(optimizer, "loss_scale", 1.0)) if held else None,
             "cleared": self._started_from_nothing(state, given),
             "with_gradient": len(parameters) - without,
@@ -206,6 +209,7 @@ class OptimizerWatch(HeldParameters):
         decays = [decay if isinstance(decay := known.get((group, "weight_decay")), float) else 0.0 for group in groups]
         return memories_of(optimizer, parameters, rates, decays)
 
+    @guarded
     def _sample(self, optimizer: Any, state: _State, parameters: list[Parameter], gradients: list[Any] | None) -> None:
         if not self.recorder.sampled:
             return
@@ -221,23 +225,31 @@ class OptimizerWatch(HeldParameters):
             if (number := self._registry.parameter_ids.get(parameter)) is not None and is_plain(parameter) and parameter.size
         ]
 
-    @guarded
     def after_step(self, optimizer: Any, pending: dict[str, Any] | None) -> None:
+        """The step is over. `pending` is what `before_step` gave: None where that failed."""
         self._progress.inside_optimizer = False
-        if pending is None:
-            return
+        pending = {} if pending is None else pending
+        self._note_updates(optimizer, pending)
+        self._step_over(optimizer, pending)
+
+    @guarded
+    def _note_updates(self, optimizer: Any, pending: dict[str, Any]) -> None:
         state = self._state_of(optimizer)
         if "grad_norm" in pending:
             # Not before the step: reading a number would have waited for the gradients, which the step waits for anyway.
             self._note_hyperparameters(optimizer, state)
-        for number, parameter, before in state.before:
+        values, state.before = state.before, []
+        for number, parameter, before in values:
             self._registry.note_update(number, before, evenly_drawn(parameter, _COMPARED_VALUES))
         if state.memories:
             pending["grad_norm"] = self._recover_gradients(state)
-        state.before = []
-        self._forget()
-        self._progress.end(**pending)
 
+    @essential
+    def _step_over(self, optimizer: Any, pending: dict[str, Any]) -> None:
+        self._forget()
+        self._progress.end(**{"optimizer": self._state_of(optimizer).id, **pending})
+
+    @guarded
     def _recover_gradients(self, state: _State) -> float | None:
         """Record the gradients of a compiled step, and give their norm; None unless all are known."""
         square, seen = 0.0, 0
@@ -283,6 +295,7 @@ class OptimizerWatch(HeldParameters):
 
     # What an optimizer holds
 
+    @guarded
     def _register_parameters(self, optimizer: Any, state: _State, parameters: list[Parameter]) -> None:
         if state.groups is None:
             state.groups = groups_of(optimizer, (), {})
@@ -298,6 +311,7 @@ class OptimizerWatch(HeldParameters):
             state.tensors.append(weakref.ref(parameter))
         self._write_rows(state)
 
+    @guarded
     def _note_hyperparameters(self, optimizer: Any, state: _State) -> None:
         if state.groups is None:
             return

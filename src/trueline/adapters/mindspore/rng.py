@@ -8,7 +8,7 @@ from typing import Any
 import mindspore as ms
 from mindspore import dataset
 
-from trueline.adapters.base import Watch
+from trueline.adapters.base import Watch, guarded
 from trueline.record.patches import Patches
 from trueline.record.process import note_seed
 
@@ -30,7 +30,11 @@ class SeedWatch(Watch):
     def _watched(self, library: str, original: Any) -> Any:
         def watched(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            note_seed(self.recorder, library, args, kwargs)
+            self._seeded(library, args, kwargs)
             return result
 
         return watched
+
+    @guarded
+    def _seeded(self, library: str, args: Any, kwargs: Any) -> None:
+        note_seed(self.recorder, library, args, kwargs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from trueline.adapters.base import Watch
+from trueline.adapters.base import Watch, installed
 from trueline.adapters.pytorch.backward import BackwardWatch
 from trueline.adapters.pytorch.checkpoint import LoadWatch
 from trueline.adapters.pytorch.clipping import ClipWatch
@@ -62,7 +62,7 @@ class PyTorchAdapter:
 
     def install(self) -> None:
         for watch in self._watches:
-            watch.install(self._patches)
+            installed(watch, self._patches)
         self._patches.rebind_early_imports()
 
     def uninstall(self) -> None:
@@ -74,16 +74,13 @@ class PyTorchAdapter:
     def finish(self, *, completed: bool) -> None:
         if not self.recorder.active:
             return
-        try:
-            with torch.no_grad():
-                if completed:
-                    self._backward.finish()
-                self._optimizers.finish()
-                self._registry.finish()
-                self._scores.finish()
-                self._batches.samples.finish()
-        except Exception as problem:  # noqa: BLE001 - the script has ended well, whatever happens here
-            self.recorder.fail(problem)
+        with torch.no_grad():
+            if completed:
+                self._backward.finish()
+            self._optimizers.finish()
+            self._registry.finish()
+            self._scores.finish()
+            self._batches.samples.finish()
 
 
 ADAPTER = PyTorchAdapter

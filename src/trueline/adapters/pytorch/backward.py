@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trueline.adapters.base import Watch, guarded
+from trueline.adapters.base import Watch, essential, guarded
 from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.optimizer import OptimizerWatch
 from trueline.adapters.pytorch.registry import Registry
@@ -48,6 +48,7 @@ class BackwardWatch(Watch):
                 original(tensors, *args, **kwargs)
                 return
             self._before(tensors, kwargs)
+            self._trace.end()
             self._progress.inside_backward = True
             try:
                 original(tensors, *args, **kwargs)
@@ -64,7 +65,7 @@ class BackwardWatch(Watch):
         loss = tensors if isinstance(tensors, Tensor) else next((part for part in tensors if isinstance(part, Tensor)), None)
         origin = self._trace.origin(loss) if loss is not None and self._trace.is_on else None
         self._trace.end()
-        carried = self._optimizers.leftovers() if progress.backwards == 0 else []
+        carried = (self._optimizers.leftovers() or []) if progress.backwards == 0 else []
         progress.loss = self._value_of(loss)
         progress.backwards += 1
         detail = None
@@ -88,6 +89,7 @@ class BackwardWatch(Watch):
             return scaled[1]
         return number(loss)
 
+    @essential
     def finish(self) -> None:
         """The script has run to its end and no optimizer ever stepped: what was seen since the last step counts as one."""
         if self._progress.backwards and not self._progress.optimizer_has_stepped:
@@ -99,7 +101,7 @@ class BackwardWatch(Watch):
                 self._registry.sample_gradients()
         self._progress.end()
 
-    @guarded
+    @essential
     def _after(self) -> None:
         """Without an optimizer that steps, each backward pass is a step."""
         progress = self._progress

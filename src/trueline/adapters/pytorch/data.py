@@ -13,13 +13,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from trueline.adapters.base import guarded
+from trueline.adapters.base import guarded, installed
 from trueline.adapters.pytorch.draws import DrawWatch
 from trueline.adapters.pytorch.fields import is_readable_float, nonfinite, readable
 from trueline.adapters.pytorch.known_samples import KnownSamples, known_samples_of
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.samples import row_of
-from trueline.adapters.pytorch.tensors import array_of, dtype_name, is_plain, replace
+from trueline.adapters.pytorch.tensors import array_of, dtype_name, has_shape, is_plain, replace, values_of
 from trueline.adapters.shared.batches import (
     LOADER,
     SEQ,
@@ -93,7 +93,7 @@ class BatchWatch(CurrentBatch):
         self.traced_tensors: list[tuple[int, Tensor]] = []
 
     def install(self, patches: Patches) -> None:
-        self._draws.install(patches)
+        installed(self._draws, patches)
         patches.replace(DataLoader, "__init__", self._watched_construction())
         patches.replace(DataLoader, "__iter__", self._watched_iter())
         patches.replace(_BaseDataLoaderIter, "__next__", self._watched_next())
@@ -209,6 +209,7 @@ class BatchWatch(CurrentBatch):
         for tensor, values in zip(readable_tensors, replaced or [], strict=False):
             replace(tensor, values)
 
+    @guarded
     def align_direct(self, alignment: Alignment, inputs: list[Tensor]) -> None:
         """The same for tensors that no loader gave."""
         sized = [tensor for tensor in inputs if tensor.dim() > 0 and is_plain(tensor) and not tensor.requires_grad]
@@ -349,8 +350,8 @@ def _loader_settings(loader: DataLoader[Any]) -> dict[str, Any]:
 def _fields_of(batch: Any, prefix: str = "") -> list[tuple[str, Tensor]]:
     """The tensors of a batch with the names or positions under which the script finds them."""
     if isinstance(batch, Tensor):
-        return [(prefix or "0", batch)]
-    if isinstance(batch, list | tuple) and not prefix and all(isinstance(part, Tensor) for part in batch):
+        return [(prefix or "0", batch)] if has_shape(batch) else []
+    if isinstance(batch, list | tuple) and not prefix and all(isinstance(part, Tensor) and has_shape(part) for part in batch):
         return [(str(place), part) for place, part in enumerate(batch)]
     if isinstance(batch, Mapping):
         items: Any = batch.items()
@@ -378,7 +379,7 @@ def _targets_of(target: Tensor) -> tuple[bytes | None, str | None]:
     try:
         values = target.numpy()
     except (TypeError, RuntimeError):
-        values = target.detach().to("cpu", torch.complex128 if target.is_complex() else torch.float64).numpy()
+        values = values_of(target).to("cpu", torch.complex128 if target.is_complex() else torch.float64).numpy()
     return targets_of(values)
 
 
@@ -387,5 +388,5 @@ def _array(tensor: Tensor) -> Any:
         return tensor.numpy()
     except (TypeError, RuntimeError):
         # Part of a graph, or a dtype that numpy does not know: its bytes tell samples apart just as well.
-        values = tensor.detach().resolve_conj().resolve_neg().contiguous()
+        values = values_of(tensor).contiguous()
         return values.reshape(values.shape[0] if values.dim() else 1, -1).view(torch.uint8).numpy()

@@ -93,6 +93,7 @@ class DrawWatch(Watch):
         known = {id(tensor) for held in self._filled if (tensor := held()) is not None}
         return bool(tensors) and all(id(tensor) in known for tensor in tensors)
 
+    @guarded
     def entered(self, alignment: Alignment, inputs: list[Tensor]) -> None:
         """The inputs of a batch have gone into the model: what was drawn with the same rows belongs to it, or will do so."""
         size = inputs[0].shape[0]

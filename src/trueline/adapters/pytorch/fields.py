@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trueline.adapters.pytorch.tensors import dtype_name, is_plain
+from trueline.adapters.pytorch.tensors import dtype_name, is_plain, values_of
 from trueline.adapters.shared.fields import nonfinite_counts
 
 _SMALL_ARRAY = 1 << 13
@@ -22,7 +22,7 @@ def readable(tensor: Tensor) -> tuple[NDArray[Any], str] | None:
     if tensor.is_complex() or tensor.dtype is torch.bool:
         return None
     with torch._C.DisableTorchFunction():
-        values = tensor.detach()
+        values = values_of(tensor)
         known_to_numpy = not values.is_floating_point() or is_readable_float(values)
         return (values if known_to_numpy else values.float()).numpy(), dtype_name(tensor)
 
@@ -35,7 +35,7 @@ def is_readable_float(tensor: Tensor) -> bool:
 def nonfinite(name: str, tensor: Tensor, array: NDArray[Any]) -> dict[str, Any] | None:
     """How much of a field is NaN or infinite, if anything; `array` are its values if its dtype says so."""
     if array.dtype.kind != "f":
-        array = tensor.detach().numpy()
+        array = values_of(tensor).numpy()
     flat = array.reshape(-1)
     if array.dtype != np.float16:
         # A dot product with itself tells at once that there is nothing; of much data torch's is quicker.

@@ -281,8 +281,9 @@ class ModuleWatch(SharedModuleWatch):
             tensor.register_hook(arrived)
 
     @guarded
-    def _gradient_arrived(self, step: int, number: int, position: int, gradient: Tensor) -> None:
-        if step == self.recorder.step and is_plain(gradient):
+    def _gradient_arrived(self, step: int, number: int, position: int, gradient: Tensor | None) -> None:
+        """None comes where the script uses another output of the same operation only, as the last state of an LSTM."""
+        if step == self.recorder.step and gradient is not None and is_plain(gradient):
             with torch._C.DisableTorchFunction(), torch.no_grad():
                 self._registry.stat(step, "output_grad", number, position, gradient)
 

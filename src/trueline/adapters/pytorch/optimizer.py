@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from trueline.adapters.base import guarded
+from trueline.adapters.base import essential, guarded
 from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.tensors import dtype_name, evenly_drawn, is_plain, norm_of, version_of
@@ -57,7 +57,7 @@ class OptimizerWatch(HeldParameters):
         self._later_looks = _MOST_LATER_LOOKS
 
     def install(self, patches: Patches) -> None:
-        self._handles = [register_optimizer_step_pre_hook(self._before_step), register_optimizer_step_post_hook(self._after_step)]
+        self._handles = [register_optimizer_step_pre_hook(self._before_step), register_optimizer_step_post_hook(self._returned)]
         patches.replace(Optimizer, "__init__", self._watched_construction())
         patches.replace(Optimizer, "zero_grad", self._watched_zero_grad(Optimizer.zero_grad))
         patches.replace(nn.Module, "zero_grad", self._watched_zero_grad(nn.Module.zero_grad))
@@ -119,6 +119,7 @@ class OptimizerWatch(HeldParameters):
             self._state_of(owner).cleared = True
         self.recorder.event("zero_grad", subject=self.id_of(owner), location=self.recorder.location())
 
+    @guarded
     def leftovers(self) -> list[int]:
         """The optimizers whose gradients hold something before a backward pass starts; notes those found empty."""
         measured = self.recorder.step < _MEASURED_STEPS or self.recorder.sampled
@@ -163,27 +164,24 @@ class OptimizerWatch(HeldParameters):
         self._trace.end()
         progress.inside_optimizer = True
         state.steps += 1
+        # Marks the step as this optimizer's until a closure has run, and where it cannot be measured.
+        state.pending = {"cleared": None}
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if closure is None:
             self._measure(optimizer, state)
             return None
-        # Marks the step as this optimizer's until the closure has run.
-        state.pending = {"cleared": None}
         measured = self._measured_closure(optimizer, state, closure)
         return ((args[0], measured, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": measured})
 
     def _measured_closure(self, optimizer: Optimizer, state: _State, closure: Any) -> Any:
         def measured(*args: Any, **kwargs: Any) -> Any:
             result = closure(*args, **kwargs)
-            self._closure_called(optimizer, state)
+            self._measure(optimizer, state)
             return result
 
         return measured
 
     @guarded
-    def _closure_called(self, optimizer: Optimizer, state: _State) -> None:
-        self._measure(optimizer, state)
-
     def _measure(self, optimizer: Optimizer, state: _State) -> None:
         """Note the gradients that the step is going to use; a closure that is called again may change them."""
         tensors = [tensor for group in optimizer.param_groups for tensor in group["params"]]
@@ -204,6 +202,7 @@ class OptimizerWatch(HeldParameters):
             state.measured_step = self.recorder.step
             self._note_step(optimizer, state, tensors)
 
+    @guarded
     def _note_step(self, optimizer: Optimizer, state: _State, tensors: list[Tensor]) -> None:
         if state.pending["without_gradient"]:
             for row, tensor in zip(state.rows, tensors, strict=True):
@@ -213,28 +212,40 @@ class OptimizerWatch(HeldParameters):
             self._write_rows(state)
             with torch.no_grad():
                 self._registry.sample_gradients()
-                state.before = [
-                    (number, tensor, evenly_drawn(tensor, _COMPARED_VALUES))
-                    for number, tensor in self._numbered(tensors)
-                    if tensor.grad is not None and is_plain(tensor) and tensor.numel()
-                ]
+                self._keep_values(state, tensors)
+
+    @guarded
+    def _keep_values(self, state: _State, tensors: list[Tensor]) -> None:
+        state.before = [
+            (number, tensor, evenly_drawn(tensor, _COMPARED_VALUES))
+            for number, tensor in self._numbered(tensors)
+            if tensor.grad is not None and is_plain(tensor) and tensor.numel()
+        ]
 
     def _numbered(self, tensors: list[Tensor]) -> list[tuple[int, Tensor]]:
         """Those of the tensors that modules own, with their numbers."""
         numbers = ((self._registry.parameter_ids.get(tensor), tensor) for tensor in tensors)
         return [(number, tensor) for number, tensor in numbers if number is not None]
 
+    def _returned(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        """A step is over: of this optimizer, or of one that it calls."""
+        self._note_updates(optimizer)
+        self._after_step(optimizer)
+
     @guarded
-    def _after_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    def _note_updates(self, optimizer: Optimizer) -> None:
         state = self._state_of(optimizer)
-        if not state.pending:
+        before, state.before = state.before, []
+        with torch.no_grad():
+            for number, tensor, values in before:
+                self._registry.note_update(number, values, evenly_drawn(tensor, _COMPARED_VALUES))
+
+    @essential
+    def _after_step(self, optimizer: Optimizer) -> None:
+        state = self._state_of(optimizer)
+        if not state.pending and not self.is_off(self._before_step):
             return
         self._progress.inside_optimizer = False
-        if state.before:
-            with torch.no_grad():
-                for number, tensor, before in state.before:
-                    self._registry.note_update(number, before, evenly_drawn(tensor, _COMPARED_VALUES))
-            state.before = []
         pending, state.pending = state.pending, {}
         state.cleared = None
         self._progress.end(optimizer=state.id, **pending)
@@ -259,6 +270,7 @@ class OptimizerWatch(HeldParameters):
 
     # What an optimizer holds
 
+    @guarded
     def _register_parameters(self, optimizer: Optimizer, state: _State) -> None:
         counted = {id(reference()): row for row, reference in zip(state.rows, state.tensors, strict=True)}
         state.rows, state.tensors = [], []
@@ -271,6 +283,7 @@ class OptimizerWatch(HeldParameters):
                 state.tensors.append(weakref.ref(tensor))
         self._write_rows(state)
 
+    @guarded
     def _note_hyperparameters(self, optimizer: Optimizer, state: _State) -> None:
         known = state.hyperparameters
         for place, group in enumerate(optimizer.param_groups):

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from trueline.adapters.base import Watch
+from trueline.adapters.base import Watch, guarded
 from trueline.record.patches import Patches
 from trueline.record.process import note_seed
 
@@ -21,7 +21,11 @@ class SeedWatch(Watch):
     def _watched(self, original: Any) -> Any:
         def watched(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            note_seed(self.recorder, "torch", args, kwargs)
+            self._seeded(args, kwargs)
             return result
 
         return watched
+
+    @guarded
+    def _seeded(self, args: Any, kwargs: Any) -> None:
+        note_seed(self.recorder, "torch", args, kwargs)

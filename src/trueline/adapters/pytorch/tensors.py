@@ -41,7 +41,8 @@ def _gather(value: Any, found: list[Tensor], most: int) -> None:
     if len(found) >= most:
         return
     if isinstance(value, Tensor):
-        found.append(value)
+        if has_shape(value):
+            found.append(value)
     elif isinstance(value, tuple | list):
         for part in value:
             _gather(part, found, most)
@@ -53,6 +54,11 @@ def _gather(value: Any, found: list[Tensor], most: int) -> None:
             _gather(getattr(value, name, None), found, most)
 
 
+def has_shape(tensor: Tensor) -> bool:
+    """Not so nested tensors of the first kind: to ask for their shape is an error."""
+    return not tensor.is_nested or tensor.layout is not torch.strided
+
+
 def dtype_name(tensor: Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
@@ -62,8 +68,13 @@ def is_plain(tensor: Tensor) -> bool:
     return tensor.layout is torch.strided and not tensor.is_meta and not tensor.is_quantized
 
 
+def values_of(tensor: Tensor) -> Tensor:
+    """The tensor outside of any graph, with its values in memory: torch leaves conjugating and negating to whoever reads."""
+    return tensor.detach().resolve_conj().resolve_neg()
+
+
 def _dense_float(tensor: Tensor) -> Tensor:
-    values = tensor.detach()
+    values = values_of(tensor)
     if values.is_complex():
         values = torch.view_as_real(values)
     return values if values.dtype in (torch.float32, torch.float64) else values.float()
@@ -155,19 +166,19 @@ def sketch(tensor: Tensor) -> bytes:
 
 def digest(tensor: Tensor) -> str:
     """A hash of the content."""
-    raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    raw = values_of(tensor).cpu().contiguous().reshape(-1).view(torch.uint8)
     return str(xxhash.xxh3_64_hexdigest(raw.numpy().data))
 
 
 def stored(tensor: Tensor) -> StoredTensor:
     """The tensor whole, as raw bytes."""
-    values = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+    values = values_of(tensor).cpu().clone(memory_format=torch.contiguous_format)
     return StoredTensor(dtype_name(tensor), tuple(tensor.shape), values.reshape(-1).view(torch.uint8).numpy())
 
 
 def array_of(tensor: Tensor) -> NDArray[Any]:
     """A copy of the values; bfloat16, which numpy lacks, as float32."""
-    values = tensor.detach().cpu()
+    values = values_of(tensor).cpu()
     array: NDArray[Any] = (values.float() if values.dtype is torch.bfloat16 else values.clone()).numpy()
     return array
 

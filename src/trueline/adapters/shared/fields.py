@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.adapters.base import Watch
+from trueline.adapters.base import Watch, guarded
 from trueline.record import Recorder, to_json
 from trueline.record.features import features
 
@@ -33,6 +33,7 @@ class FieldLook(Watch):
         # How many calls of a root were, and the step of the last one, in training and in evaluation.
         self._calls: dict[tuple[int, bool], list[int]] = {}
 
+    @guarded
     def at_batch(self, seq: int, loader: int, fields: list[tuple[str, Any]]) -> None:
         """A loader gave a batch."""
         step = self.recorder.step
@@ -44,6 +45,7 @@ class FieldLook(Watch):
             seen[2] += 1
             self._look_at(seq, "batch", fields)
 
+    @guarded
     def at_call(self, seq: int, root: int, inputs: list[Any], *, evaluating: bool) -> None:
         """A root module was called with these tensors."""
         step = self.recorder.step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, Protocol
 
-from trueline.adapters.base import Watch
+from trueline.adapters.base import Watch, guarded
 from trueline.adapters.shared.registry import Registry
 from trueline.record import Recorder
 from trueline.record.identity import ByIdentity
@@ -32,6 +32,7 @@ class HeldParameters(Watch):
         self._states: ByIdentity = ByIdentity()
         registry.on_new_parameters.append(self._resolve_parameters)
 
+    @guarded
     def _resolve_parameters(self) -> None:
         """A module was called for the first time: its parameters may be held by an optimizer already."""
         for state in self._states.values():
@@ -50,6 +51,7 @@ class HeldParameters(Watch):
         """The rows in memory hold the number of steps before the tensor came in; those on disk the number since."""
         self.recorder.row("optimizer_parameter", (*row[:STEPS], state.steps - row[STEPS], row[WITHOUT_GRADIENT]))
 
+    @guarded
     def finish(self) -> None:
         for state in self._states.values():
             self._write_rows(state)

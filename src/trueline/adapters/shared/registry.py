@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from trueline.adapters.base import Watch
+from trueline.adapters.base import Watch, guarded
 from trueline.model import Module, Parameter
 from trueline.record import Recorder, to_json
 from trueline.record.alignment import INITIAL, Alignment
@@ -201,6 +201,7 @@ class Registry(Watch, ABC):
         alive = ((number, reference()) for number, reference in self._parameters.items())
         return [(number, tensor) for number, tensor in alive if tensor is not None]
 
+    @guarded
     def snapshot(self, step: int, *, only: list[int] | None = None, gradients: bool = False) -> None:
         """Record the content of the parameters as it is now."""
         wanted = None if only is None else set(only)
@@ -215,6 +216,7 @@ class Registry(Watch, ABC):
             self.recorder.row("snapshot", row)
             self.stat(step, "parameter", number, 0, tensor)
 
+    @guarded
     def sample_gradients(self) -> None:
         """Record parameters and gradients as they are between the backward pass and the update."""
         step = self.recorder.step
@@ -224,6 +226,7 @@ class Registry(Watch, ABC):
             if gradient is not None and self.tensors.is_plain(gradient):
                 self.stat(step, "gradient", number, 0, gradient)
 
+    @guarded
     def note_update(self, number: int, before: Any, after: Any) -> None:
         """Record what a step of the optimizer added to these values of a parameter."""
         change = after - before
@@ -269,6 +272,7 @@ class Registry(Watch, ABC):
             root_name, path = row[3], row[2]
         return f"{root_name}.{path}".rstrip(".")
 
+    @guarded
     def finish(self) -> None:
         self.snapshot(self.recorder.step)
         self._kept = []

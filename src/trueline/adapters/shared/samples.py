@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.record import Recorder, to_json
+from trueline.record.watches import noting
 
 _MOST_SUSPICIOUS = 64
 _PER_BATCH = 3
@@ -46,7 +47,7 @@ class SampleKeeper:
 
     def __init__(self, recorder: Recorder, row_of: Callable[[Any, int], NDArray[Any] | None]) -> None:
         """`row_of` gives one sample of a tensor, thinned out; None for a tensor that cannot be read."""
-        self._recorder = recorder
+        self.recorder = recorder
         self._row_of = row_of
         self._seq = -1
         self._held: list[Any] | None = None
@@ -56,6 +57,7 @@ class SampleKeeper:
         self._candidates: dict[bytes, _Candidate] = {}
         self._examples: dict[int, dict[bytes, tuple[Any, ...]]] = {}
 
+    @noting
     def batch(self, seq: int, inputs: list[Any], prints: bytes, *, held: bool, source: Any = None) -> None:
         """A batch came: the tensors of its inputs, and what it was as a whole (it may hold texts)."""
         self._seq = seq
@@ -64,6 +66,7 @@ class SampleKeeper:
         self._referred = [] if held else [weakref.ref(tensor) for tensor in inputs]
         self._source = source
 
+    @noting
     def scored(self, seq: int, labels: NDArray[Any], margins: NDArray[Any]) -> None:
         """The samples of a training batch were judged."""
         size = len(margins)
@@ -122,13 +125,14 @@ class SampleKeeper:
             return None
         return (self._seq, row, label, key, str(array.dtype), to_json(list(array.shape)), np.ascontiguousarray(array).tobytes())
 
+    @noting
     def finish(self) -> None:
         """Hand over what was kept."""
         kept = {key: candidate.content for key, candidate in self._candidates.items()}
         for examples in self._examples.values():
             kept |= {key: content for key, content in examples.items() if key not in kept}
         for content in kept.values():
-            self._recorder.row("sample", content)
+            self.recorder.row("sample", content)
 
 
 def _texts_in(source: Any, size: int) -> list[str] | None:

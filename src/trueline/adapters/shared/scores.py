@@ -142,6 +142,7 @@ class ScoreWatch(Watch, ABC):
             self.recorder.row("score", (one.seq, one.step, one.batch, int(one.training), *values))
         return found[0]
 
+    @guarded
     def finish(self) -> None:
         """Judge what was put off."""
         self._judge_waiting()

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from trueline.adapters.base import Watch
+from trueline.adapters.base import Watch, essential
 from trueline.record import Recorder
 
 
@@ -29,6 +29,7 @@ class StepProgress(Watch):
         self.optimizer_has_stepped = False
         self.on_first_end: list[Callable[[], None]] = []
 
+    @essential
     def end(
         self,
         *,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from trueline.adapters.base import Watch
+from trueline.adapters.base import Watch, guarded
 from trueline.adapters.shared.registry import Registry
 from trueline.record import Recorder, to_json
 
@@ -42,6 +42,7 @@ class Trace(Watch):
                 self._origins.setdefault(self.key_of(tensor), f"b{batch}")
                 self._alive.append(tensor)
 
+    @guarded
     def write(self) -> None:
         """The step is over: record its operations, and which results were never used."""
         for row in self._rows.values():

@@ -84,7 +84,7 @@ def conclude(run: Run) -> Finding:
             return item.not_checked(f"the script was not run a second time: {note.refused or 'it left no record'}.")
         return item.not_checked("a recorded run is not run a second time; trueline diagnose SCRIPT does that when it records it.")
     try:
-        second = Run(folder)
+        second = run.beside(folder)
     except TruelineError as problem:
         return item.not_checked(f"the second run left no record ({problem}).")
     try:

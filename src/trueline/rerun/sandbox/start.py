@@ -85,6 +85,8 @@ def record_again(
         return Rerun("reruns are switched off (--no-rerun)")
     if way is not Way.UNSAFE and (reason := why_impossible()) is not None:
         return Rerun(reason)
+    if way is not Way.UNSAFE and (reason := _why_not_as_before(files_before or run)) is not None:
+        return Rerun(reason)
     begun = monotonic()
     with staging_in(run.directory) as staging:
         words = [sys.executable, "-m", "trueline", "run", "--name", folder, *options, *command]
@@ -130,6 +132,14 @@ def why_impossible() -> str | None:
         process.wait()
     reason = refusal(process)
     return None if reason is None else f"{reason} (--rerun=unsafe runs it without a sandbox)"
+
+
+def _why_not_as_before(run: Run) -> str | None:
+    """Why it is not known what the files were before a run; None where it is."""
+    for failed in run.failed_anywhere:
+        if "before" in failed.parts:
+            return f"{failed.in_words}: what files were before the first run is not known"
+    return None
 
 
 def _doubt(run: Run, found: Before, way: Way) -> str | None:

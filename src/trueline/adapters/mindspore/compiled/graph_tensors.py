@@ -106,7 +106,11 @@ class GraphTensors(Watch):
         if not hooks:
             graph.untapped = True
             return call()
-        before = None if graph.proven else self._contents(cells)
+        before = [] if graph.proven else self._contents(cells)
+        if before is None:
+            # What a part of a graph that does not compile changed could not be set back.
+            graph.untapped = True
+            return call()
         compiled = [api.ms_compile_cache, *([] if root is None else [root.compile_cache])]
         earlier = [set(phases) for phases in compiled]
         self._begin()
@@ -124,7 +128,7 @@ class GraphTensors(Watch):
             if not self.is_differentiated():
                 self._end()
         # Parts of a graph may be compiled while others run: what they changed is set back, and the whole compiled again.
-        self._restore(before or [])
+        self._restore(before)
         for phases, known in zip(compiled, earlier, strict=True):
             phases.intersection_update(known)
         remove(self.recorder.scratch)
@@ -271,6 +275,7 @@ class GraphTensors(Watch):
 
     # When the call is over
 
+    @guarded
     def outputs_seen(self, cells: list[nn.Cell], called: set[int] | None) -> bool:
         """Record the outputs that were shown. False where one with parameters that learn should have been and was not.
 
@@ -307,6 +312,7 @@ class GraphTensors(Watch):
         for number, count in made.items():
             self._calls[number] = self._calls.get(number, 0) + count
 
+    @guarded
     def gradients_seen(self, optimizer: Any) -> float | None:
         """Record the gradients that an optimizer was called with; gives their norm, None where they were not shown."""
         registry = self._registry

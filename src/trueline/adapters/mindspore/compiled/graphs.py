@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from mindspore import nn
 
-from trueline.adapters.base import Watch
+from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.compiled.ir_files import remove
 from trueline.adapters.mindspore.compiled.trace import CompiledTrace
 from trueline.adapters.mindspore.optimizer import OptimizerWatch
@@ -64,6 +64,7 @@ class CompiledGraphs(Watch):
         """How many loss calls the last program that was read has."""
         return self._trace.loss_calls
 
+    @guarded
     def read(
         self, graph: CompiledGraph, files: list[Path], batch: int | None, root: nn.Cell | None, cells: list[nn.Cell]
     ) -> str | None:
@@ -95,6 +96,7 @@ class CompiledGraphs(Watch):
         """The backward pass of this thing is over. A step may have several, each from a part of the model."""
         self._registry.cut_off = set(graph.cut_off) if first else graph.cut_off & self._registry.cut_off
 
+    @guarded
     def note_gradients(self, optimizer: Any, graph: CompiledGraph) -> int:
         """Tell parameters that no gradient gets to from those that one gets to and that the step changed; counts the first."""
         without = self._optimizers.count_without_gradient(optimizer)

@@ -19,7 +19,7 @@ import numpy as np
 from mindspore import Tensor, amp, nn
 from mindspore.graph import api
 
-from trueline.adapters.base import Watch, guarded
+from trueline.adapters.base import Watch, essential, guarded
 from trueline.adapters.mindspore.collectives import CollectiveWatch
 from trueline.adapters.mindspore.compiled.graph_tensors import GraphTensors
 from trueline.adapters.mindspore.compiled.graphs import CompiledGraph, CompiledGraphs
@@ -142,12 +142,13 @@ class CompiledWatch(Watch):
                 return original(cell, *args, **kwargs)
             finally:
                 self._optimizers.after_step(cell, pending)
-        parts = self._parts_inside(cell)
+        parts = self._parts_inside(cell) or _Parts()
         output = self._run(original, (cell, *args), kwargs, args, parts)
         if not parts.trains:
             self._evaluated(cell, output)
         return output
 
+    @guarded
     def _parts_inside(self, cell: nn.Cell) -> _Parts:
         """What a cell is made of. For a training step it is looked for anew on sampled steps only: the walk takes long."""
         parts: _Parts | None = self._known_cells.get(cell)
@@ -271,8 +272,14 @@ class CompiledWatch(Watch):
         counts = [_steps_of(optimizer) if counted else None for optimizer in parts.optimizers]
         return [counts, [self._optimizers.before_step(optimizer, None) for optimizer in parts.optimizers]]
 
-    @guarded
     def _after(self, parts: _Parts, inputs: Any, output: Any, pending: list[Any] | None, files: list[Path]) -> None:
+        self._backward_seen(parts, inputs, output, files)
+        if parts.trains and parts.graph is not None:
+            self._steps_over(parts, parts.graph, pending)
+
+    @guarded
+    def _backward_seen(self, parts: _Parts, inputs: Any, output: Any, files: list[Path]) -> None:
+        """What was called is over: if it trains, a backward pass has taken place in it."""
         recorder, progress = self.recorder, self._progress
         graph = parts.graph
         if graph is not None and not parts.trains and recorder.graph_tensors and self.is_differentiated():
@@ -302,17 +309,22 @@ class CompiledWatch(Watch):
         if tapped and not self._tensors.outputs_seen(parts.cells, graph.called):
             self.declare("layers")
         elif recorder.graph_tensors and not tapped:
-            self.declare(*(_SHOWN if pending else ("layers",)))
-        if not pending:
+            self.declare(*(_SHOWN if parts.optimizers else ("layers",)))
+        if not parts.optimizers:
             self._optimizers.note_fresh(tensors_in(output, most=1 << 20))
-            return
-        for optimizer, count, step in zip(parts.optimizers, *pending, strict=True):
-            if step is None or (count is not None and count >= 0 and _steps_of(optimizer) == count):
+
+    @essential
+    def _steps_over(self, parts: _Parts, graph: CompiledGraph, pending: list[Any] | None) -> None:
+        """The steps of the optimizers in it are over, or they were left out. `pending` is what `_before` gave: None where that
+        failed."""
+        nothing = [None] * len(parts.optimizers)
+        for optimizer, count, step in zip(parts.optimizers, *(pending or (nothing, nothing)), strict=True):
+            if count is not None and count >= 0 and _steps_of(optimizer) == count:
                 self.may_skip = True
                 self._not_stepped(optimizer, parts)
             else:
-                without = self._graphs.note_gradients(optimizer, graph)
-                if tapped:
+                without = self._graphs.note_gradients(optimizer, graph) or 0
+                if self._is_tapped(parts) and step is not None:
                     self._add_gradients(optimizer, step, without)
                 self._idle = 0
                 self._optimizers.after_step(optimizer, step)
