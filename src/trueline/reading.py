@@ -32,9 +32,12 @@ def reading(path: Path | str, advice: str = COPY_AGAIN, error: type[TruelineErro
     try:
         yield
     except TruelineError as problem:
-        if str(path) in str(problem):
-            raise
-        raise error(f"{path}: {problem}") from problem
+        named = str(path) in str(problem)
+        if type(problem) is Unreadable and not (named and issubclass(Unreadable, error)):
+            raise error(str(problem) if named else f"{path} cannot be read ({problem}). {advice}") from problem
+        if type(problem) is TruelineError and not named:
+            raise error(f"{path}: {problem}") from problem
+        raise
     except Exception as problem:  # the border: decoders of damaged files raise nearly anything
         raise error(f"{path} cannot be read ({words_of(problem)}). {advice}") from problem
 

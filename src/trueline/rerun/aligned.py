@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from trueline.compare.map_file import write_map
 from trueline.compare.runs import Aligned, parameters_of
 from trueline.errors import RunNotFound
@@ -100,7 +98,7 @@ def aligned_runs(mine: Run, reference: Run) -> Aligned | None:
     own, expected = _opened(mine.directory / ALIGNED_FOLDER), _opened(reference.directory / ALIGNED_FOLDER)
     if own is None or expected is None or not own.steps or not expected.steps:
         return None
-    if msgspec.json.decode(own.meta.get("alignment", "{}")).get("reference") != str(expected.directory.absolute()):
+    if own.alignment.get("reference") != str(expected.directory.absolute()):
         return None
     return Aligned(own, expected, _opened(reference.directory / PERTURBED_FOLDER))
 

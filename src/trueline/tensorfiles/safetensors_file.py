@@ -21,7 +21,8 @@ from trueline.tensorfiles.stored import Region, Stored
 
 _FORMATS = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn",
-    "F8_E5M2": "float8_e5m2", "C64": "complex64", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
+    "F8_E5M2": "float8_e5m2", "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "C64": "complex64", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
     "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8", "BOOL": "bool",
 }  # fmt: skip
 _FRAMEWORKS = {"pt": "pytorch", "ms": "mindspore"}
@@ -42,6 +43,7 @@ def open_safetensors(path: Path) -> TensorSource:
     header, start = _header(path)
     metadata = msgspec.json.decode(header.pop("__metadata__", b"null"), type=dict[str, str] | None) or {}
     source = TensorSource(path, "safetensors", _FRAMEWORKS.get(metadata.get("format", "")))
+    source.metadata = metadata
     size = path.stat().st_size
     for name, described in header.items():
         try:

@@ -45,6 +45,8 @@ class TensorSource:
         self.kind = kind
         self.framework = framework
         self.model = ""
+        # What a format says beside its tensors.
+        self.metadata: dict[str, str] = {}
         self.entries: list[TensorEntry] = []
         self.problems: list[str] = []
         self._open: dict[str, Callable[[], Stored]] = {}
