@@ -110,7 +110,7 @@ JSON_OBJECT_BYTES = 8 * MIB
 JSON_WHOLE_BYTES = 32 * MIB
 # Objects and lists in it.
 JSON_WHOLE_OBJECTS = 1_000_000
-# An image as it lies in its file.
-IMAGE_BYTES = 256 * MIB
-# Its width times its height.
-IMAGE_PIXELS = 1 << 26
+# An image as it lies in its file. Larger ones are not decoded, nor ...
+IMAGE_BYTES = 32 * MIB
+# ... those of more pixels (JPEGs are decoded at an eighth of their size).
+IMAGE_PIXELS = 1 << 25
