@@ -15,6 +15,8 @@ MESSAGE_CHARACTERS = 400
 
 # `run.json`: a command line is 2 MiB at most, and what is decoded takes up to twenty times what it takes in the file.
 RUN_DESCRIPTION_BYTES = 8 * MIB
+# Lists of checksums beside a dataset, about 100 bytes for each file.
+CHECKSUMS_BYTES = 16 * MIB
 # Maps of names (`--map`): a name for each parameter.
 MAP_BYTES = 16 * MIB
 # Manifests: about 150 bytes for each file of a dataset.

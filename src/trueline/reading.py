@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
@@ -66,7 +67,7 @@ def check_regular(path: Path) -> os.stat_result:
     return status
 
 
-def open_regular(path: Path) -> IO[bytes]:
+def open_regular(path: Path) -> BufferedReader:
     """A file for reading. What it is is asked of what was opened, which does not wait for the other end of a pipe."""
     check_regular(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -16,8 +16,6 @@ from trueline.reading import Bounded, open_regular, shortened
 # A local header: signature, 22 bytes that the directory at the end repeats, lengths of the name and of the extra field.
 _LOCAL = struct.Struct("<4s22xHH")
 _PIECE = 1 << 20
-# What frameworks write. Others unpack without a limit to what comes out at once.
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 @contextmanager
@@ -28,9 +26,14 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
 
 
+def is_usual(member: zipfile.ZipInfo) -> bool:
+    """Whether it is packed as frameworks do it. Other ways unpack without a limit to what comes out at once."""
+    return member.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
 def open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
     """A member, to be read piece by piece."""
-    if member.compress_type not in _METHODS:
+    if not is_usual(member):
         raise Unreadable(f"{shortened(member.filename)} is packed in a way (method {member.compress_type}) that is not used here")
     return archive.open(member)
 
