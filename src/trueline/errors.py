@@ -5,6 +5,7 @@
     ├── ScriptUnreadable       it exists and does not compile
     ├── RunExists              a run of that name is there already
     ├── RunNotFound            no run of that name, or not a run directory
+    ├── Unreadable             a file that is damaged, is none of its kind, or asks for more than it may (limits.py)
     └── FormatTooNew           the run was written by a newer Trueline
 
 Every message says what happened, what was received, and what to do.
@@ -30,6 +31,10 @@ class RunExists(TruelineError):
 
 
 class RunNotFound(TruelineError):
+    pass
+
+
+class Unreadable(TruelineError):
     pass
 
 

@@ -107,7 +107,7 @@ def test_bad_usage(tmp_path: Path) -> None:
     for words, message in (
         (["nothing.csv"], "There is no file or folder"),
         (["a.csv", "--label", "nope"], "There is no field 'nope'"),
-        (["a.csv", "--against", "a.csv"], "is not a manifest"),
+        (["a.csv", "--against", "a.csv"], "Expected a manifest"),
     ):
         (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n")
         ran = trueline("data", *words, cwd=tmp_path)

@@ -155,7 +155,7 @@ def test_python_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("a.parquet", b"PAR1 and no more", "cannot be read as Parquet"),
         ("a.jsonl", b'{"a": 1}\n{"a": \n', "line 2"),
         ("a.json", b'[{"a": 1}, {"a"', "cut short"),
-        ("a.npz", b"not a zip", "NumPy file"),
+        ("a.npz", b"not a zip", "not a zip file"),
         ("a.xyz", b"what", "ending .xyz"),
     ],
 )

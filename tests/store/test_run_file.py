@@ -64,7 +64,7 @@ def test_a_reader_never_sees_half_of_it(tmp_path: Path) -> None:
 )
 def test_what_is_not_a_description(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run.json").write_bytes(content)
-    with pytest.raises(RunNotFound, match=r"run\.json is not readable as a run description"):
+    with pytest.raises(RunNotFound, match=r"run\.json cannot be read \(.+\)\. Record the run again"):
         read_info(tmp_path)
 
 

@@ -6,18 +6,15 @@ from pathlib import Path
 
 import msgspec
 
+from trueline import limits
 from trueline.errors import TruelineError
+from trueline.reading import read_whole, reading
 
 
 def read_map(path: Path) -> dict[str, str]:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
-    except OSError as problem:
-        raise TruelineError(f"The map {path} cannot be read ({problem.strerror}). Write one with: --write-map FILE") from problem
-    except (msgspec.DecodeError, RecursionError) as problem:
-        raise TruelineError(
-            f'{path} is no map of names ({problem}). Expected a JSON object such as {{"conv1.weight": "features.0.weight"}}.'
-        ) from problem
+    advice = 'Expected a map: a JSON object such as {"conv1.weight": "features.0.weight"}. Write one with: --write-map FILE'
+    with reading(path, advice):
+        return msgspec.json.decode(read_whole(path, limits.MAP_BYTES), type=dict[str, str])
 
 
 def write_map(pairs: dict[str, str], path: Path) -> None:

@@ -9,14 +9,17 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from trueline import limits
 from trueline.datasets.arrow import parsed_numbers, texts_of
 from trueline.datasets.columns import Chunk, Column, Numbers
 from trueline.datasets.optional import require
 from trueline.datasets.table import Table
-from trueline.errors import TruelineError
+from trueline.errors import TruelineError, Unreadable
+from trueline.reading import words_of
 
 _BLOCK = 4 << 20
 _HEAD = 256 << 10
@@ -29,7 +32,7 @@ _MOSTLY = 0.5
 def csv_table(path: Path, encoding: str | None = None) -> Table:
     head = _head(path, encoding or "utf-8-sig")
     delimiter = "\t" if path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")) else _delimiter_of(head)
-    first = next(csv.reader(io.StringIO(head), delimiter=delimiter), [])
+    first = _first_line(head, delimiter)
     table = Table(path.name, lambda: iter(()), [path])
     if _is_header(first):
         names = _unique([name.strip() for name in first])
@@ -43,7 +46,7 @@ def csv_table(path: Path, encoding: str | None = None) -> Table:
 def columns_of(path: Path, encoding: str | None = None) -> tuple[str, ...]:
     """The names in the first line; empty for a file without them."""
     head = _head(path, encoding or "utf-8-sig")
-    first = next(csv.reader(io.StringIO(head), delimiter=_delimiter_of(head)), [])
+    first = _first_line(head, _delimiter_of(head))
     return tuple(first) if _is_header(first) else ()
 
 
@@ -72,13 +75,32 @@ def _head(path: Path, encoding: str) -> str:
     return head
 
 
+def _first_line(head: str, delimiter: str) -> list[str]:
+    with _long_fields():
+        first = next(csv.reader(io.StringIO(head), delimiter=delimiter), [])
+    if len(first) > limits.FIELDS:
+        raise Unreadable(f"its first line has {len(first):,} fields, and no more than {limits.FIELDS:,} are read")
+    return first
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Python's reader of CSV refuses fields of more than 128 KiB, which texts can have."""
+    usual = csv.field_size_limit(_HEAD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(usual)
+
+
 def _delimiter_of(head: str) -> str:
     """The character that splits the first lines into most fields, and all of them into as many."""
     lines = [line for line in head.splitlines()[:21] if line.strip()]
     lines = lines[:-1] if len(lines) > 20 else lines
     best, most = ",", 1
     for delimiter in _DELIMITERS:
-        widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+        with _long_fields():
+            widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
         usual = max(set(widths), key=widths.count)
         if usual > most and widths.count(usual) >= 0.8 * len(widths):
             best, most = delimiter, usual
@@ -100,11 +122,11 @@ def _is_number(cell: str) -> bool:
 
 
 def _unique(names: list[str]) -> list[str]:
-    found: list[str] = []
+    found: dict[str, None] = {}
     for place, name in enumerate(names):
         base = name or f"column_{place}"
-        found.append(base if base not in found else f"{base} (column {place})")
-    return found
+        found[base if base not in found else f"{base} (column {place})"] = None
+    return list(found)
 
 
 def _read(path: Path, names: list[str], delimiter: str, encoding: str, table: Table, *, has_header: bool) -> Iterator[Chunk]:
@@ -116,6 +138,7 @@ def _read(path: Path, names: list[str], delimiter: str, encoding: str, table: Ta
         return "skip"
 
     size = path.stat().st_size
+    most = max(limits.STREAMED_BYTES, limits.STREAMED_TIMES * size)
     kinds: dict[str, bool] = {}
     rows = 0
     with pa.OSFile(str(path)) as file:
@@ -133,6 +156,8 @@ def _read(path: Path, names: list[str], delimiter: str, encoding: str, table: Ta
             )
             for batch in reader:
                 rows += batch.num_rows
+                if stream is not file and stream.tell() > most:
+                    raise Unreadable(f"it unpacks to more than {most:,} bytes from {size:,}")
                 if batch.num_rows:
                     columns = {name: _column(name, batch.column(place), kinds) for place, name in enumerate(names)}
                     yield Chunk(columns, batch.num_rows, _done(file, size))
@@ -140,7 +165,7 @@ def _read(path: Path, names: list[str], delimiter: str, encoding: str, table: Ta
             if "utf" in str(problem).lower():
                 raise _wrong_encoding(path, encoding) from problem
             if "Empty CSV" not in str(problem):
-                raise TruelineError(f"{path} is not a CSV file that can be read: {problem}") from problem
+                raise TruelineError(f"{path} is not a CSV file that can be read: {words_of(problem)}") from problem
         except (UnicodeDecodeError, UnicodeError) as problem:
             raise _wrong_encoding(path, encoding) from problem
     _tell(table, path, names, ragged, rows)

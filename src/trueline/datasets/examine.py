@@ -64,7 +64,7 @@ def examine(
             if not fields:
                 label_name, guessed = label_field(chunk, label, table.label)
                 ignored = numbering_fields(chunk, label_name)
-                sample = RowSample(max(256, min(_SAMPLE, _SAMPLED_VALUES // len(chunk.columns))))
+                sample = RowSample(max(256, min(_SAMPLE, _SAMPLED_VALUES // max(1, len(chunk.columns)))))
             chosen = sample.choose(rows, chunk.rows)
             _add_chunk(fields, chunk, rows, chosen)
             identities = {name: column.identity for name, column in chunk.columns.items() if name not in ignored}

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from trueline import limits
 from trueline.datasets.columns import Chunk, Numbers, Texts, numbers_of
 from trueline.datasets.optional import require
 from trueline.datasets.table import Table
+from trueline.reading import open_regular
 
 IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"}
 _AT_A_TIME = 256
@@ -35,6 +37,7 @@ def image_table(root: Path, files: list[Path]) -> Table:
 def _read(root: Path, files: list[Path], table: Table, *, labelled: bool) -> Iterator[Chunk]:
     damaged: list[str] = []
     blank: list[str] = []
+    too_large: list[str] = []
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         for start in range(0, len(files), _AT_A_TIME):
             some = files[start : start + _AT_A_TIME]
@@ -42,6 +45,7 @@ def _read(root: Path, files: list[Path], table: Table, *, labelled: bool) -> Ite
             names = [path.relative_to(root).as_posix() for path in some]
             damaged += [f"{name} ({seen['damage']})" for name, seen in zip(names, looked, strict=True) if seen["damage"]]
             blank += [name for name, seen in zip(names, looked, strict=True) if seen["blank"]]
+            too_large += [name for name, seen in zip(names, looked, strict=True) if seen["too_large"]]
             sizes = [seen["content"] for seen in looked]
             columns: dict[str, Numbers | Texts] = {
                 "file": Texts.of(names, "id"),
@@ -55,6 +59,8 @@ def _read(root: Path, files: list[Path], table: Table, *, labelled: bool) -> Ite
             yield Chunk(columns, len(some), (start + len(some)) / len(files))
     if damaged:
         table.faults.append(f"{_count(damaged, 'image')} cannot be decoded: {_named(damaged)}.")
+    if too_large:
+        table.notes.append(f"{_count(too_large, 'image')} too large to be decoded here: {_named(too_large)}.")
     if blank:
         table.notes.append(f"{_count(blank, 'image')} of one single colour: {_named(blank)}.")
 
@@ -62,12 +68,18 @@ def _read(root: Path, files: list[Path], table: Table, *, labelled: bool) -> Ite
 def _look_at(path: Path) -> dict[str, Any]:
     """Size, mode and content hash of an image. A size of zero bytes is a damage, too."""
     image_module = require("PIL.Image", "to look into images")
-    content = path.read_bytes()
     # A damaged image is told as such, not as one whose width is missing.
-    seen: dict[str, Any] = {"width": 0.0, "height": 0.0, "mode": "unreadable", "damage": "", "blank": False}
-    seen["content"] = xxhash.xxh3_64_intdigest(content)
+    seen: dict[str, Any] = {"width": 0.0, "height": 0.0, "mode": "unreadable", "damage": "", "blank": False, "too_large": False}
+    with open_regular(path) as file:
+        content = file.read(limits.IMAGE_BYTES)
+        digest = xxhash.xxh3_64(content)
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+        seen |= {"content": digest.intdigest(), "too_large": file.tell() > limits.IMAGE_BYTES}
     if not content:
         return seen | {"damage": "no bytes"}
+    if seen["too_large"]:
+        return seen
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -75,6 +87,8 @@ def _look_at(path: Path) -> dict[str, Any]:
                 seen |= {"width": float(image.width), "height": float(image.height), "mode": image.mode}
                 # A JPEG is decoded at an eighth of its size where that does: all of its bytes are read all the same.
                 image.draft(None, (max(1, image.width // 8), max(1, image.height // 8)))
+                if image.width * image.height > limits.IMAGE_PIXELS:
+                    return seen | {"too_large": True}
                 extremes = image.getextrema()
     except Exception as problem:  # noqa: BLE001 - Pillow's decoders raise nearly everything on a damaged file
         return seen | {"damage": str(problem).replace(repr(io.BytesIO(content)), "the file")[:80]}

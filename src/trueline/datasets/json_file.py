@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from trueline import limits
 from trueline.datasets.columns import Chunk
 from trueline.datasets.rows import ROWS, Row, columns_of_rows
 from trueline.datasets.table import Table
-from trueline.errors import TruelineError
+from trueline.errors import TruelineError, Unreadable
+from trueline.reading import Bounded, open_regular, read_whole, shortened
 
 _BLOCK = 1 << 20
+_AFTER = re.compile(r"[ \t\r\n,]*")
+# Rows are handed on when they take so much in the file.
+_BYTES = 8 << 20
 
 
 def json_table(path: Path) -> Table:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         start = file.read(_BLOCK)
     if not start.strip():
         raise TruelineError(
@@ -38,7 +45,7 @@ def _is_lines(start: bytes) -> bool:
     line, newline, rest = start.strip().partition(b"\n")
     try:
         first = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return bool(newline) and rest.lstrip().startswith(b"{")
     return bool(rest.strip()) or not _is_columns(first)
 
@@ -47,12 +54,16 @@ def _chunks(path: Path, rows: Iterator[tuple[Row, int]]) -> Iterator[Chunk]:
     """`rows` come with the place in the file at which they end."""
     size = path.stat().st_size
     batch: list[Row] = []
-    place = total = 0
+    names: set[str] = set()
+    place = total = start = 0
     for row, place in rows:
         batch.append(row)
-        if len(batch) == ROWS:
+        names.update(row)
+        if len(names) > limits.JSON_FIELDS:
+            raise Unreadable(f"its objects have more than {limits.JSON_FIELDS:,} different keys")
+        if len(batch) == ROWS or place - start > _BYTES or len(batch) * len(names) > limits.JSON_CELLS:
             yield Chunk(columns_of_rows(batch), len(batch), min(1.0, place / size))
-            total, batch = total + len(batch), []
+            total, batch, start = total + len(batch), [], place
     if batch:
         yield Chunk(columns_of_rows(batch), len(batch), 1.0)
     elif not total:
@@ -63,15 +74,16 @@ def _line_rows(path: Path) -> Iterator[tuple[Row, int]]:
     place = 0
     # Python writes NaN and Infinity into JSON; msgspec follows the standard and refuses them.
     decode = msgspec.json.Decoder().decode
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+    with open_regular(path) as file:
+        bounded = Bounded(file, limits.JSON_OBJECT_BYTES)
+        for number, line in enumerate(iter(bounded.readline, b""), 1):
             place += len(line)
             content = line.strip().removeprefix(b"\xef\xbb\xbf")
             if not content:
                 continue
             try:
                 value = decode(content)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, UnicodeDecodeError):
                 value = _python_json(content, f"{path}, line {number}")
             yield _row(value, f"{path}, line {number}"), place
 
@@ -89,9 +101,7 @@ def _python_json(content: bytes, where: str) -> Any:
 def _row(value: Any, where: str) -> Row:
     """Objects inside an object become fields of their own, named `outer.inner`."""
     if not isinstance(value, dict):
-        raise TruelineError(
-            f"{where}: Expected an object with one key per field. Received {type(value).__name__}: {value!r:.60}."
-        )
+        raise TruelineError(f"{where}: Expected an object with one key per field. Received {type(value).__name__}.")
     row: Row = {}
     for key, inner in value.items():
         if isinstance(inner, dict):
@@ -105,27 +115,32 @@ def _array_rows(path: Path) -> Iterator[tuple[Row, int]]:
     """The objects of an array, one after the other: the file may be larger than the memory."""
     decoder = json.JSONDecoder()
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig") as file:
             text = file.read(_BLOCK).lstrip()[1:]
-            place, count, ended = 1, 0, False
+            # `start`: of what has not been handed on yet; `place`: in the file.
+            place, count, ended, start = 1, 0, False, 0
             while True:
-                text = text.lstrip(" \t\r\n,")
-                if text.startswith("]"):
+                start = _AFTER.match(text, start).end()  # type: ignore[union-attr]
+                if text.startswith("]", start):
                     return
                 try:
-                    value, length = decoder.raw_decode(text)
+                    value, stop = decoder.raw_decode(text, start)
                 except json.JSONDecodeError as problem:
+                    if len(text) - start > limits.JSON_OBJECT_BYTES:
+                        raise Unreadable(
+                            f"its object {count + 1} is not JSON ({problem.msg}), or longer than {limits.JSON_OBJECT_BYTES:,}"
+                        ) from problem
                     more = "" if ended else file.read(_BLOCK)
                     ended = not more
                     if ended:
                         raise TruelineError(
                             f"{path}: not JSON after {count} objects ({problem.msg}). Was it cut short?"
                         ) from problem
-                    text += more
+                    text, start = text[start:] + more, 0
                     continue
-                place, count = place + length, count + 1
+                place, count = place + stop - start, count + 1
                 yield _row(value, f"{path}, object {count}"), place
-                text = text[length:]
+                start = stop
     except UnicodeDecodeError as problem:
         raise TruelineError(f"{path} is not UTF-8 (byte {problem.start}). Convert it to UTF-8.") from problem
 
@@ -135,14 +150,18 @@ def _is_columns(value: Any) -> bool:
 
 
 def _column_rows(path: Path) -> Iterator[tuple[Row, int]]:
-    content = path.read_bytes()
+    content = read_whole(path, limits.JSON_WHOLE_BYTES)
+    if content.count(b"{") + content.count(b"[") > limits.JSON_WHOLE_OBJECTS:
+        raise Unreadable(
+            f"{path} is one object that holds more than {limits.JSON_WHOLE_OBJECTS:,}. Write the samples as JSON lines."
+        )
     value = _python_json(content, str(path))
     if not _is_columns(value):
         lists = [each for each in value.values() if isinstance(each, list) and each and isinstance(each[0], dict)]
         if len(lists) != 1:
             raise TruelineError(
                 f"{path} is one object that is neither columns (lists of equal length) nor holds one list of objects. "
-                f"Received the keys {', '.join(map(repr, list(value)[:8]))}. Write the samples as JSON lines."
+                f"Received the keys {shortened(', '.join(map(repr, list(value)[:8])))}. Write the samples as JSON lines."
             )
         for row in lists[0]:
             yield _row(row, str(path)), len(content)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from trueline import limits
 from trueline.datasets.columns import Chunk, Column, Texts, block_of, numbers_of
 from trueline.datasets.table import Table
-from trueline.errors import TruelineError
+from trueline.errors import TruelineError, Unreadable
+from trueline.reading import open_regular, shortened
+from trueline.tensorfiles.array_header import ArrayHeader, read_array_header
+from trueline.tensorfiles.zip_members import open_member, open_zip
 
 _BYTES = 16 << 20
 # Up to so many features each is a field of its own; more are pixels or an embedding, and looked at as one.
@@ -20,16 +25,13 @@ _MOST_FEATURES = 256
 
 
 def numpy_tables(path: Path) -> list[Table]:
-    try:
-        if path.suffix.lower() == ".npy":
-            return arrays_to_tables({path.stem: np.load(path, mmap_mode="r", allow_pickle=False)}, path.name, [path])
-        return _npz_tables(path)
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as problem:
-        if "allow_pickle" in str(problem) or "Object arrays" in str(problem):
-            raise TruelineError(
-                f"{path} holds Python objects, which can run code when they are loaded. Save plain arrays of numbers or texts."
-            ) from problem
-        raise TruelineError(f"{path} cannot be read as a NumPy file ({problem}). Copy or save it again.") from problem
+    return arrays_to_tables({path.stem: _mapped(path)}, path.name, [path]) if path.suffix.lower() == ".npy" else _npz_tables(path)
+
+
+def _mapped(path: Path) -> np.ndarray[Any, Any]:
+    with open_regular(path) as file:
+        header = _header(file, str(path))
+        return np.memmap(file, header.dtype, "r", header.offset, header.shape, "F" if header.columns_first else "C")
 
 
 def arrays_to_tables(arrays: dict[str, Any], name: str, files: list[Path]) -> list[Table]:
@@ -75,7 +77,7 @@ def _grouped(
     lengths: dict[int, list[str]] = {}
     for each, shape in shapes.items():
         # Scalars and empty arrays are settings, not samples.
-        if shape and shape[0] and np.prod(shape):
+        if math.prod(shape) and shape:
             lengths.setdefault(shape[0], []).append(each)
     if not lengths:
         raise TruelineError(f"{name} holds no array with rows. Received the shapes {shapes}.")
@@ -88,15 +90,25 @@ def _grouped(
 
 def _npz_tables(path: Path) -> list[Table]:
     shapes: dict[str, tuple[int, ...]] = {}
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.namelist():
-            with archive.open(member) as file:
-                shapes[member.removesuffix(".npy")] = _header(file)[0]
+    with open_zip(path) as archive:
+        members = archive.infolist()
+        size, most = sum(member.file_size for member in members), path.stat().st_size
+        most = max(limits.STREAMED_BYTES, limits.STREAMED_TIMES * most)
+        if size > most:
+            raise Unreadable(f"its arrays would unpack to {size:,} bytes, and no more than {most:,} are read")
+        for member in members:
+            with open_member(archive, member) as file:
+                header = _header(file, f"{path}: {shortened(member.filename)}")
+            # What lies column by column has to be held as a whole.
+            held = header.length if header.columns_first else _row_bytes(header)
+            if held > max(limits.UNPACKED_BYTES, limits.UNPACKED_TIMES * member.compress_size):
+                raise Unreadable(f"{shortened(member.filename)} would take {held:,} bytes of memory at once")
+            shapes[member.filename.removesuffix(".npy")] = header.shape
 
     def reader(names: list[str], rows: int) -> Iterator[Chunk]:
         with ExitStack() as stack:
-            archive = stack.enter_context(zipfile.ZipFile(path))
-            streams = {each: _rows_of(stack.enter_context(archive.open(f"{each}.npy"))) for each in names}
+            archive = stack.enter_context(open_zip(path))
+            streams = {each: _rows_of(stack.enter_context(archive.open(_member(archive, each)))) for each in names}
             step = _npz_step(path, names)
             for stream in streams.values():
                 next(stream)
@@ -110,22 +122,29 @@ def _npz_tables(path: Path) -> list[Table]:
     return _grouped(shapes, reader, path.name, [path])
 
 
-def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether columns come first, and type of the array that follows in the file."""
-    version = np.lib.format.read_magic(file)  # type: ignore[no-untyped-call]
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read(file)  # type: ignore[no-untyped-call]
-    if dtype.hasobject:
-        raise ValueError("Object arrays cannot be loaded when allow_pickle=False")
-    return shape, fortran and len(shape) > 1, dtype
+def _header(file: IO[bytes], name: str) -> ArrayHeader:
+    header = read_array_header(file, name)
+    # Any number of them takes no room at all.
+    if header.dtype.itemsize == 0:
+        raise Unreadable(f"{name} holds values of no bytes")
+    return header
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> str:
+    return name if name in archive.NameToInfo else f"{name}.npy"
+
+
+def _row_bytes(header: ArrayHeader) -> int:
+    return int(header.dtype.itemsize) * math.prod(header.shape[1:])
 
 
 def _rows_of(file: Any) -> Generator[Any, int, None]:
     """A generator that is sent a number of rows and gives the next so many."""
-    shape, fortran, dtype = _header(file)
-    if fortran:
+    header = _header(file, "The NumPy file")
+    shape, dtype = header.shape, header.dtype
+    if header.columns_first:
         # Column by column: there is no reading it by rows.
-        whole = np.frombuffer(file.read(), dtype).reshape(shape, order="F")
+        whole = np.frombuffer(file.read(header.length), dtype).reshape(shape, order="F")
         place = 0
         block: Any = None
         while True:
@@ -133,7 +152,7 @@ def _rows_of(file: Any) -> Generator[Any, int, None]:
             block = np.ascontiguousarray(whole[place : place + count])
             place += count
     block = None
-    row_bytes = dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64))
+    row_bytes = _row_bytes(header)
     while True:
         count = yield block
         content = file.read(count * row_bytes)
@@ -144,14 +163,13 @@ def _rows_of(file: Any) -> Generator[Any, int, None]:
 
 def _npz_step(path: Path, names: list[str]) -> int:
     widest = 1
-    with zipfile.ZipFile(path) as archive:
+    with open_zip(path) as archive:
         for each in names:
-            with archive.open(f"{each}.npy") as file:
-                shape, _, dtype = _header(file)
-                widest = max(widest, dtype.itemsize * int(np.prod(shape[1:], dtype=np.int64)))
+            with archive.open(_member(archive, each)) as file:
+                widest = max(widest, _row_bytes(_header(file, each)))
     return max(1, min(65_536, _BYTES // widest))
 
 
 def _step(arrays: dict[str, Any]) -> int:
-    widest: int = max(array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64)) for array in arrays.values())
+    widest: int = max(array.dtype.itemsize * math.prod(array.shape[1:]) for array in arrays.values())
     return max(1, min(65_536, _BYTES // max(1, widest)))

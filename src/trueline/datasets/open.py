@@ -12,8 +12,9 @@ from trueline.datasets.image_folder import IMAGE_SUFFIXES, image_table
 from trueline.datasets.json_file import json_table
 from trueline.datasets.numpy_file import numpy_tables
 from trueline.datasets.python_object import python_tables
-from trueline.datasets.table import Table
+from trueline.datasets.table import Table, guarded
 from trueline.errors import TruelineError
+from trueline.reading import check_regular, reading
 from trueline.store.manifest import files_under
 
 _CSV = (".csv", ".tsv", ".tab", ".csv.gz", ".tsv.gz")
@@ -40,6 +41,15 @@ def open_dataset(path: str, *, encoding: str | None = None, limit: int | None = 
 
 
 def _file_tables(path: Path, encoding: str | None) -> list[Table] | None:
+    with reading(path):
+        check_regular(path)
+        tables = _tables_of(path, encoding)
+    for table in tables or []:
+        table.read = guarded(path, table.read)
+    return tables
+
+
+def _tables_of(path: Path, encoding: str | None) -> list[Table] | None:
     name = path.name.lower()
     if name.endswith(_CSV):
         return [csv_file.csv_table(path, encoding)]
@@ -80,9 +90,11 @@ def _parts(files: list[Path], encoding: str | None) -> dict[tuple[str, ...], lis
         name = path.name.lower()
         fields: tuple[str, ...] = (str(path),)
         if name.endswith(_CSV):
-            fields = csv_file.columns_of(path, encoding) or fields
+            with reading(path):
+                fields = csv_file.columns_of(path, encoding) or fields
         elif name.endswith(_PARQUET):
-            fields = parquet_file.columns_of(path)
+            with reading(path):
+                fields = parquet_file.columns_of(path)
         elif name.endswith(_JSON):
             fields = ()
         groups.setdefault((str(path.parent), path.suffix.lower(), *fields), []).append(path)

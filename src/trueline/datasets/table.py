@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trueline.datasets.columns import Chunk
+from trueline.reading import reading
 
 
 @dataclass
@@ -22,3 +23,13 @@ class Table:
     faults: list[str] = field(default_factory=list)
     """What is wrong with the rows themselves, such as lines with too few fields."""
     row_word: str = "row"
+
+
+def guarded(path: Path, read: Callable[[], Iterator[Chunk]]) -> Callable[[], Iterator[Chunk]]:
+    """Passes over the rows of a file in which whatever goes wrong is one message that names the file."""
+
+    def chunks() -> Iterator[Chunk]:
+        with reading(path):
+            yield from read()
+
+    return chunks

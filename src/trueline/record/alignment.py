@@ -152,7 +152,7 @@ class Alignment:
             return []
         if self._inputs[0] != step:
             kept = read_tensors(self._reference, step, Run(self._reference).rank)
-            self._inputs = (step, [values for name, values in kept.items() if name.startswith("input/")])
+            self._inputs = (step, [np.array(values) for name, values in kept.items() if name.startswith("input/")])
         return self._inputs[1]
 
     def took_back(self) -> None:
@@ -335,4 +335,6 @@ def same_samples(given: NDArray[Any], mine: NDArray[Any]) -> bool:
 def _initial_weights(reference: Path) -> dict[str, NDArray[Any]]:
     prefix = f"{INITIAL}/"
     kept = read_tensors(reference, 0, Run(reference).rank)
-    return {name.removeprefix(prefix).rpartition("/")[0]: values for name, values in kept.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix).rpartition("/")[0]: np.array(values) for name, values in kept.items() if name.startswith(prefix)
+    }

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from trueline.compare.map_file import write_map
 from trueline.compare.runs.comparison import Aligned, parameters_of
 from trueline.errors import RunNotFound
@@ -103,7 +101,7 @@ def aligned_runs(mine: Run, reference: Run) -> Aligned | None:
     own, expected = _opened(mine.directory / ALIGNED_FOLDER), _opened(reference.directory / ALIGNED_FOLDER)
     if own is None or expected is None or not own.steps or not expected.steps:
         return None
-    if msgspec.json.decode(own.meta.get("alignment", "{}")).get("reference") != str(expected.directory.absolute()):
+    if own.alignment.get("reference") != str(expected.directory.absolute()):
         return None
     if _alignment_lost(own) is not None or _alignment_lost(expected) is not None:
         return None

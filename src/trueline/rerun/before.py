@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
+from trueline import limits
+from trueline.errors import TruelineError
+from trueline.reading import open_regular, read_whole, reading
 from trueline.record.kept_files import LOG
 from trueline.store import BEFORE_FOLDER, Run
 
-# Longer logs than a recording writes are not of a recording.
-_MOST_BYTES = 64 << 20
 _CHANGES_FILE = "changes.json"
 
 
@@ -73,16 +74,18 @@ def write_changes(directory: Path, changes: Changes) -> None:
 
 
 def changes_of(directory: Path) -> Changes:
+    path = directory / _CHANGES_FILE
     try:
-        return msgspec.json.decode((directory / _CHANGES_FILE).read_bytes(), type=Changes)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        with reading(path):
+            return msgspec.json.decode(read_whole(path, limits.NOTES_BYTES), type=Changes)
+    except TruelineError:
         return Changes()
 
 
 def _entries(log: Path) -> list[dict[str, Any]]:
     found = []
-    with suppress(OSError), log.open("rb") as file:
-        for line in file.read(_MOST_BYTES).splitlines():
+    with suppress(TruelineError), reading(log), open_regular(log) as file:
+        for line in file.read(limits.NOTES_BYTES).splitlines():
             with suppress(ValueError, RecursionError):
                 entry = json.loads(line)
                 if isinstance(entry, dict) and isinstance(entry.get("path"), str):

@@ -6,13 +6,22 @@ import os
 import sqlite3
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
+import msgspec
+
+from trueline import limits
 from trueline.errors import RunNotFound
+from trueline.reading import reading
 from trueline.store.format import SCHEMA, database_file, journal_file
 from trueline.store.journal import Rows, held, read_frames
+from trueline.store.tables import column_kinds, open_database, rows_of, table_widths
 
+RECORD_AGAIN = "Record the run again."
 _ROWS_PER_TRANSACTION = 20_000
+_Number = None | bool | int | float
+_Text = _Number | str
+_Bytes = _Number | bytes
 
 
 def open_rank(directory: Path, rank: int, *, finished: bool) -> sqlite3.Connection:
@@ -23,7 +32,7 @@ def open_rank(directory: Path, rank: int, *, finished: bool) -> sqlite3.Connecti
     memory instead.
     """
     database, journal = database_file(directory, rank), journal_file(directory, rank)
-    try:
+    with reading(database if database.is_file() else journal, RECORD_AGAIN, RunNotFound):
         if not database.is_file() and not (finished and _folded(journal, database)):
             try:
                 return _read_into_memory(journal)
@@ -31,11 +40,7 @@ def open_rank(directory: Path, rank: int, *, finished: bool) -> sqlite3.Connecti
                 if not database.is_file():
                     raise
         # It was there from the start, or has just come in the place of the journal.
-        connection = sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)
-        connection.execute("SELECT count(*) FROM meta").fetchone()
-    except (sqlite3.Error, OSError, OverflowError) as problem:
-        raise RunNotFound(f"{database} cannot be read ({problem}). Record the run again.") from problem
-    return connection
+        return open_database(database)
 
 
 def _folded(journal: Path, database: Path) -> bool:
@@ -56,10 +61,13 @@ def last_step(directory: Path) -> tuple[int, float | None] | None:
     except RunNotFound:
         return None
     try:
-        row = connection.execute("SELECT id, loss FROM step ORDER BY id DESC LIMIT 1").fetchone()
+        with reading(directory, RECORD_AGAIN, RunNotFound):
+            rows = rows_of(connection, "SELECT id, loss FROM step ORDER BY id DESC LIMIT 1")
+            return None if not rows else (rows[0][0] + 1, None if rows[0][1] is None else float(rows[0][1]))
+    except RunNotFound:
+        return None
     finally:
         connection.close()
-    return None if row is None else (row[0] + 1, None if row[1] is None else float(row[1]))
 
 
 def fold(journal: Path, database: Path) -> None:
@@ -98,7 +106,7 @@ def _connect_to_fill(name: str) -> sqlite3.Connection:
 def _fill(connection: sqlite3.Connection, journal: Path) -> None:
     waiting: Rows = {}
     count = place = 0
-    for place, rows in read_frames(journal):  # noqa: B007 - the last one tells whether there was any
+    for place, rows in read_frames(journal, decode=_decode):  # noqa: B007 - the last one tells whether there was any
         for table, table_rows in rows.items():
             waiting.setdefault(table, []).extend(table_rows)
             count += len(table_rows)
@@ -111,14 +119,23 @@ def _fill(connection: sqlite3.Connection, journal: Path) -> None:
 
 
 @cache
-def table_widths() -> dict[str, int]:
-    """How many columns each table has."""
-    connection = sqlite3.connect(":memory:")
-    connection.executescript(SCHEMA)
-    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    widths = {table: len(connection.execute(f"PRAGMA table_info({table})").fetchall()) for table in tables}
-    connection.close()
-    return widths
+def _frames() -> msgspec.msgpack.Decoder[Rows]:
+    """Rows as wide as the tables, of plain values: everything else takes far more memory than it takes in the file."""
+    tables: dict[str, Any] = {
+        table: list[tuple[tuple(_Bytes if kind == "BLOB" else _Text for kind in kinds)]]  # type: ignore[misc]
+        for table, kinds in column_kinds().items()
+    }
+    return msgspec.msgpack.Decoder(TypedDict("_Frame", tables, total=False))  # type: ignore[operator]
+
+
+def _decode(content: bytes) -> Rows:
+    try:
+        return _frames().decode(content)
+    except msgspec.ValidationError:
+        if len(content) > limits.ODD_FRAME_BYTES:
+            raise
+        odd = msgspec.msgpack.decode(content, type=dict[str, list[list[Any]]])
+        return {table: rows for table, rows in odd.items() if table in table_widths()}
 
 
 def _storable(value: Any) -> Any:

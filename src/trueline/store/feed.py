@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
+
+from trueline.reading import reading
+from trueline.tensorfiles.safetensors_file import open_safetensors
 
 FEED_FOLDER = "feed"
 # What all batches of a run may take on the disk together.
@@ -40,8 +43,10 @@ class Feed:
         path = self._file(number)
         if not path.is_file():
             return None
-        named = load_file(str(path))
-        return [named[str(place)] for place in range(len(named))]
+        with reading(path, "Record the run again."):
+            source = open_safetensors(path)
+            # Memory of its own: what comes from a file must not be written to.
+            return [np.array(source.stored(str(place)).whole_raw()) for place in range(len(source.entries))]
 
     def __len__(self) -> int:
         return sum(1 for _ in self._folder.glob("*.safetensors")) if self._folder.is_dir() else 0

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
+from trueline import limits
 from trueline.errors import FormatTooNew, RunNotFound
 from trueline.model import RunInfo
+from trueline.reading import read_whole, reading
 
 FORMAT = 2
 RUN_FILE = "run.json"
@@ -64,9 +67,9 @@ def read_info(directory: Path) -> RunInfo:
         raise RunNotFound(
             f"{RUN_FILE} is missing in {directory}: this is not a Trueline run directory. List the runs with: trueline runs"
         )
-    try:
-        described = json.loads(path.read_bytes())
-        format_found = described.get("format") if isinstance(described, dict) else None
+    with reading(path, "Record the run again.", RunNotFound):
+        content = read_whole(path, limits.RUN_DESCRIPTION_BYTES)
+        format_found = msgspec.json.decode(content, type=_Format).format
         if isinstance(format_found, int) and format_found > FORMAT:
             raise FormatTooNew(
                 f"{directory} was written in run format {format_found}; this Trueline reads up to {FORMAT}. Upgrade Trueline."
@@ -75,15 +78,21 @@ def read_info(directory: Path) -> RunInfo:
             raise RunNotFound(
                 f"{directory} was written in run format {format_found}; this Trueline reads {FORMAT}. Record the run again."
             )
-        info = msgspec.json.decode(path.read_bytes(), type=RunInfo)
-    except (ValueError, RecursionError, msgspec.DecodeError) as problem:
-        raise RunNotFound(f"{path} is not readable as a run description ({problem}). Record the run again.") from problem
+        info = msgspec.json.decode(content, type=RunInfo)
+        datetime.fromisoformat(info.started)
     if info.status == "running" and not _alive(info.pid):
         info.status = "killed"
     return info
 
 
+class _Format(msgspec.Struct):
+    format: int | None = None
+
+
 def _alive(pid: int) -> bool:
+    # Others stand for groups of processes.
+    if pid <= 0:
+        return False
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

@@ -11,12 +11,15 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from trueline import limits
+from trueline.reading import open_regular
 
 _LENGTH = struct.Struct("<I")
 Rows = dict[str, list[Any]]
@@ -80,20 +83,20 @@ def held(path: Path) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def read_frames(path: Path, start: int = 0) -> Iterator[tuple[int, Rows]]:
+def read_frames(path: Path, start: int = 0, decode: Callable[[bytes], Rows] = _decode) -> Iterator[tuple[int, Rows]]:
     """The complete frames from a place on, each with the place after it. One cut off by the writer's death is left out."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         # Where the file is damaged the length is any number: memory for it is not asked for.
         size = file.seek(0, os.SEEK_END)
         file.seek(start)
         while len(head := file.read(_LENGTH.size)) == _LENGTH.size:
             (length,) = _LENGTH.unpack(head)
             start += _LENGTH.size + length
-            if start > size:
+            if start > size or length > limits.FRAME_BYTES:
                 return
             try:
-                rows = _decode(file.read(length))
-            except msgspec.DecodeError:
+                rows = decode(file.read(length))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 # Zeros or garbage where the machine itself went down: what came before is whole.
                 return
             yield start, rows

@@ -15,7 +15,9 @@ from pathlib import Path
 import msgspec
 import xxhash
 
+from trueline import limits
 from trueline.errors import TruelineError
+from trueline.reading import open_regular, read_whole, reading, shortened
 
 SCHEMA = "trueline.manifest/1"
 _BLOCK = 1 << 20
@@ -87,7 +89,7 @@ def _entry(name: str, path: Path, progress: Progress | None) -> FileEntry:
     md5, fast = hashlib.md5(usedforsecurity=False), xxhash.xxh3_128()
     size = 0
     try:
-        with path.open("rb", buffering=0) as file:
+        with open_regular(path) as file:
             while block := file.read(_BLOCK):
                 md5.update(block)
                 fast.update(block)
@@ -107,17 +109,14 @@ def write(manifest: Manifest, path: Path) -> None:
 
 
 def read(path: Path) -> Manifest:
-    try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except OSError as problem:
-        raise TruelineError(f"The manifest {path} cannot be read ({problem.strerror}). Check the path.") from problem
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise TruelineError(
-            f"{path} is not a manifest ({problem}). Expected JSON with files of path, size and md5, as "
-            "`trueline data PATH --manifest FILE` writes it."
-        ) from problem
+    with reading(
+        path, "Expected a manifest: JSON with files of path, size and md5, as `trueline data PATH --manifest FILE` writes it."
+    ):
+        manifest = msgspec.json.decode(read_whole(path, limits.MANIFEST_BYTES), type=Manifest)
     if manifest.schema != SCHEMA:
-        raise TruelineError(f"{path} has the schema {manifest.schema!r}. Expected {SCHEMA!r}: make it again with this Trueline.")
+        raise TruelineError(
+            f"{path} has the schema {shortened(manifest.schema)!r}. Expected {SCHEMA!r}: make it again with this Trueline."
+        )
     return manifest
 
 

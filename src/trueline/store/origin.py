@@ -14,10 +14,13 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from trueline.errors import Unreadable
 from trueline.model import RunInfo
+from trueline.reading import read_whole
 
 ORIGIN_FILE = "origin"
 _KEY_BYTES = 32
+_LONGEST = 200
 
 
 def sign(directory: Path, info: RunInfo) -> None:
@@ -31,9 +34,8 @@ def is_own(directory: Path, info: RunInfo) -> bool:
     """Whether this user recorded this run in this place."""
     try:
         key = _key(make=False)
-        with (directory / ORIGIN_FILE).open("rb") as file:
-            given = file.read(200)
-    except OSError:
+        given = read_whole(directory / ORIGIN_FILE, _LONGEST)
+    except (OSError, Unreadable):
         return False
     return hmac.compare_digest(given, _signature(key, directory, info).encode())
 

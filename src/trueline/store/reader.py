@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
+from collections.abc import Callable
 from contextlib import closing
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -34,10 +34,28 @@ from trueline.model import (
     Step,
     TensorStat,
 )
-from trueline.store.database import open_rank
+from trueline.reading import reading
+from trueline.store.database import RECORD_AGAIN, open_rank
 from trueline.store.format import database_file, read_info, recorded_ranks
+from trueline.store.tables import rows_of
 
+_Read = TypeVar("_Read")
 _json = msgspec.json.decode
+_shape = msgspec.json.Decoder(tuple[int, ...]).decode
+_object = msgspec.json.Decoder(dict[str, Any]).decode
+_objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
+_texts = msgspec.json.Decoder(list[str]).decode
+
+
+def _table(read: Callable[[Run], _Read]) -> cached_property[_Read]:
+    """What is read once and kept; a record that cannot be read is one message, whatever is wrong with it."""
+
+    @wraps(read)
+    def guarded(run: Run) -> _Read:
+        with reading(database_file(run.directory, run.rank), RECORD_AGAIN, RunNotFound):
+            return read(run)
+
+    return cached_property(guarded)
 
 
 class Run:
@@ -69,26 +87,26 @@ class Run:
         self._connection.close()
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        try:
-            return self._connection.execute(query, values).fetchall()
-        except sqlite3.DatabaseError as problem:
-            raise RunNotFound(
-                f"{database_file(self.directory, self.rank)} cannot be read ({problem}). Record the run again."
-            ) from problem
+        return rows_of(self._connection, query, *values)
 
-    @cached_property
+    @_table
     def meta(self) -> dict[str, str]:
         """What the recorder noted of the whole run: `framework`, `framework_version`, `failed_watches` …"""
         return dict(self._rows("SELECT key, value FROM meta"))
 
-    @cached_property
+    @_table
     def unseen(self) -> frozenset[str]:
         """What could not be watched because it ran inside of compiled graphs: `operations`, `layers` (their tensors), `losses`
         (where only values can judge them), `scores` (of samples), `freezing` (which parameters get a gradient), `dropout` (its
         functional form), `gradients`, `order` (of the parts of a step). No check passes for want of these."""
-        return frozenset(_json(self.meta.get("unseen", "[]")))
+        return frozenset(_texts(self.meta.get("unseen", "[]")))
 
-    @cached_property
+    @_table
+    def alignment(self) -> dict[str, Any]:
+        """How the run was made comparable with another one; empty where it was not."""
+        return _object(self.meta.get("alignment", "{}"))
+
+    @_table
     def failed_watches(self) -> list[FailedWatch]:
         """The watches that failed while this rank was recorded, in the order in which they did."""
         return msgspec.json.decode(self.meta.get("failed_watches", "[]"), type=list[FailedWatch])
@@ -108,7 +126,7 @@ class Run:
         """The framework that trained, whose words advice is given in; the one that was imported where nothing trained."""
         return "mindspore" if "recorded" in self.meta else next(iter(self.info.frameworks), None)
 
-    @cached_property
+    @_table
     def _locations(self) -> dict[int, Location]:
         rows = self._rows("SELECT id, file, line, function, source FROM location")
         return {key: Location(file, line, None, function, source) for key, file, line, function, source in rows}
@@ -116,7 +134,7 @@ class Run:
     def _location(self, key: int | None) -> Location | None:
         return None if key is None else self._locations.get(key)
 
-    @cached_property
+    @_table
     def modules(self) -> dict[int, Module]:
         rows = self._rows(
             "SELECT id, root, path, root_name, type, kind, same_as, built, called, settings FROM module ORDER BY id"
@@ -125,12 +143,12 @@ class Run:
         return {
             row[0]: Module(
                 row[0], row[1], row[2], _display_name(row[2], row[3], several_models=several), row[4], row[5], row[6],
-                self._location(row[7]), self._location(row[8]), _json(row[9]),
+                self._location(row[7]), self._location(row[8]), _object(row[9]),
             )
             for row in rows
         }  # fmt: skip
 
-    @cached_property
+    @_table
     def _has_several_models(self) -> bool:
         """Whether names need their root's name in front: loss functions and other roots without parameters do not count."""
         return len(self._rows("SELECT DISTINCT root FROM parameter LIMIT 2")) > 1
@@ -140,7 +158,7 @@ class Run:
         """The modules that the script called itself, in the order of their first call."""
         return [module for module in self.modules.values() if module.id == module.root]
 
-    @cached_property
+    @_table
     def parameters(self) -> dict[int, Parameter]:
         """Parameters and buffers of all root modules."""
         rows = self._rows(
@@ -151,40 +169,40 @@ class Run:
         for row in rows:
             name = _display_name(row[3], self.modules[row[1]].name, several_models=self._has_several_models)
             found[row[0]] = Parameter(
-                row[0], row[1], row[2], row[3], name, tuple(_json(row[4])), row[5],
+                row[0], row[1], row[2], row[3], name, _shape(row[4]), row[5],
                 bool(row[6]), bool(row[7]), row[8], self._location(row[9]), self._location(row[10]),
             )  # fmt: skip
         return found
 
-    @cached_property
+    @_table
     def optimizers(self) -> dict[int, Optimizer]:
         rows = self._rows("SELECT id, type, built FROM optimizer ORDER BY id")
         return {key: Optimizer(key, kind, self._location(built)) for key, kind, built in rows}
 
-    @cached_property
+    @_table
     def optimizer_parameters(self) -> list[OptimizerParameter]:
         rows = self._rows(
             "SELECT optimizer, grp, position, parameter, shape, steps, without_gradient FROM optimizer_parameter "
             "ORDER BY optimizer, grp, position"
         )
-        return [OptimizerParameter(row[0], row[1], row[2], row[3], tuple(_json(row[4])), row[5], row[6]) for row in rows]
+        return [OptimizerParameter(row[0], row[1], row[2], row[3], _shape(row[4]), row[5], row[6]) for row in rows]
 
-    @cached_property
+    @_table
     def hyperparameters(self) -> list[HyperParameter]:
         rows = self._rows("SELECT step, optimizer, grp, name, value FROM hyperparameter ORDER BY rowid")
         return [HyperParameter(step, optimizer, group, name, _json(value)) for step, optimizer, group, name, value in rows]
 
-    @cached_property
+    @_table
     def loaders(self) -> dict[int, Loader]:
         rows = self._rows("SELECT id, dataset, length, batch_size, sampler, built, settings FROM loader ORDER BY id")
         found = {}
         for row in rows:
-            settings = _json(row[6])
+            settings = _object(row[6])
             lines = tuple((name, self._location(line)) for name, line in settings.pop("lines", []))
             found[row[0]] = Loader(row[0], row[1], row[2], row[3], row[4], self._location(row[5]), settings, lines)
         return found
 
-    @cached_property
+    @_table
     def steps(self) -> list[Step]:
         rows = self._rows(
             "SELECT id, seq, optimizer, loss, grad_norm, finite, seconds, wait, sampled, backwards, cleared, with_gradient, "
@@ -198,17 +216,18 @@ class Run:
             for row in rows
         ]  # fmt: skip
 
-    @cached_property
+    @_table
     def events(self) -> list[Event]:
         rows = self._rows("SELECT seq, step, kind, subject, location, value, detail FROM event ORDER BY seq")
         return [
-            Event(row[0], row[1], row[2], row[3], self._location(row[4]), row[5], _json(row[6]) if row[6] else {}) for row in rows
+            Event(row[0], row[1], row[2], row[3], self._location(row[4]), row[5], _object(row[6]) if row[6] else {})
+            for row in rows
         ]
 
     def events_of(self, *kinds: str) -> list[Event]:
         return [event for event in self.events if event.kind in kinds]
 
-    @cached_property
+    @_table
     def root_calls(self) -> list[RootCall]:
         rows = self._rows(
             "SELECT seq, step, module, location, training, grad, loss, dropout, dropout_active, batch_norm, batch_norm_batch, "
@@ -222,7 +241,7 @@ class Run:
             for row in rows
         ]  # fmt: skip
 
-    @cached_property
+    @_table
     def batches(self) -> list[Batch]:
         rows = self._rows(
             "SELECT seq, step, loader, epoch, position, wait, size, fingerprints, targets, target_kind, fields, nonfinite "
@@ -232,15 +251,15 @@ class Run:
         found = []
         for seq, step, loader, epoch, position, wait, size, fingerprints, targets, target_kind, fields, nonfinite in rows:
             if fields is not None:
-                fields_of[loader] = _json(fields)
+                fields_of[loader] = _objects(fields)
             hashes = tuple(np.frombuffer(fingerprints, ">u8").tolist())
             values = None if targets is None else tuple(np.frombuffer(targets, "<f8").tolist())
             known = fields_of.get(loader, [])
-            missing = _json(nonfinite) if nonfinite else []
+            missing = _objects(nonfinite) if nonfinite else []
             found.append(Batch(seq, step, loader, epoch, position, wait, size, hashes, values, target_kind, known, missing))
         return found
 
-    @cached_property
+    @_table
     def field_stats(self) -> list[FieldStat]:
         """The features of batches and inputs that were looked at, in the order in which they came."""
         rows = self._rows(
@@ -249,14 +268,14 @@ class Run:
         )
         return [
             FieldStat(
-                row[0], row[1], row[2], row[3], tuple(_json(row[4])), row[5], row[6], row[7],
+                row[0], row[1], row[2], row[3], _shape(row[4]), row[5], row[6], row[7],
                 _floats(row[8]), _floats(row[9]), _floats(row[10]), _floats(row[11]), row[12], row[13],
-                _json(row[14]) if row[14] else [], _json(row[15]) if row[15] else None,
+                _objects(row[14]) if row[14] else [], _object(row[15]) if row[15] else None,
             )
             for row in rows
         ]  # fmt: skip
 
-    @cached_property
+    @_table
     def scores(self) -> list[Scores]:
         """How the samples of batches were judged, in the order in which it happened."""
         rows = self._rows("SELECT seq, step, batch, training, labels, margins, predicted FROM score ORDER BY seq")
@@ -268,33 +287,55 @@ class Run:
             for row in rows
         ]  # fmt: skip
 
-    @cached_property
+    @_table
     def samples(self) -> list[Sample]:
         """The content of the samples that were kept for review."""
         rows = self._rows("SELECT batch, row, label, fingerprint, dtype, shape, content FROM sample ORDER BY rowid")
-        return [Sample(row[0], row[1], row[2], int(row[3], 16), row[4], tuple(_json(row[5])), row[6]) for row in rows]
+        return [Sample(row[0], row[1], row[2], int(row[3], 16), row[4], _shape(row[5]), row[6]) for row in rows]
 
-    @cached_property
+    @_table
     def loss_calls(self) -> list[LossCall]:
         rows = self._rows("SELECT seq, step, kind, location, grad, value, input, target, settings FROM loss_call ORDER BY seq")
         return [
             LossCall(
-                row[0], row[1], row[2], self._location(row[3]), bool(row[4]), row[5], _json(row[6]), _json(row[7]), _json(row[8])
+                row[0],
+                row[1],
+                row[2],
+                self._location(row[3]),
+                bool(row[4]),
+                row[5],
+                _object(row[6]),
+                _object(row[7]),
+                _object(row[8]),
             )
             for row in rows
         ]
 
-    @cached_property
+    @_table
     def ops(self) -> list[Op]:
         """The traced operations, in the order in which they ran."""
         rows = self._rows("SELECT seq, step, name, module, location, inputs, outputs, settings, used FROM op ORDER BY seq")
         return [
-            Op(row[0], row[1], row[2], row[3], self._location(row[4]), _json(row[5]), _json(row[6]), _json(row[7]), bool(row[8]))
+            Op(
+                row[0],
+                row[1],
+                row[2],
+                row[3],
+                self._location(row[4]),
+                _texts(row[5]),
+                _objects(row[6]),
+                _object(row[7]),
+                bool(row[8]),
+            )
             for row in rows
         ]
 
     def stats(self, role: str, subject: int | None = None) -> list[TensorStat]:
         """Statistics of one role (see TensorStat), of all subjects or of one, ordered by step."""
+        with reading(database_file(self.directory, self.rank), RECORD_AGAIN, RunNotFound):
+            return self._stats(role, subject)
+
+    def _stats(self, role: str, subject: int | None) -> list[TensorStat]:
         query = (
             "SELECT step, role, subject, position, shape, dtype, min, max, mean, std, l2, abs_mean, zero_share, nan, inf, "
             "sketch, dead, weight_l2 FROM tensor_stat WHERE role = ?"
@@ -305,14 +346,14 @@ class Run:
             rows = self._rows(query + " AND subject = ? ORDER BY step, rowid", role, subject)
         return [
             TensorStat(
-                row[0], row[1], row[2], row[3], tuple(_json(row[4])), row[5], row[6], row[7], row[8], row[9], row[10], row[11],
+                row[0], row[1], row[2], row[3], _shape(row[4]), row[5], row[6], row[7], row[8], row[9], row[10], row[11],
                 row[12], row[13], row[14], None if row[15] is None else tuple(np.frombuffer(row[15], "<f4").tolist()),
                 row[16], row[17],
             )
             for row in rows
         ]  # fmt: skip
 
-    @cached_property
+    @_table
     def snapshots(self) -> dict[int, list[Snapshot]]:
         """Snapshots by parameter id, ordered in time."""
         rows = self._rows(

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import msgspec
 
+from trueline import limits
+from trueline.errors import TruelineError
+from trueline.reading import read_whole, reading
+
 RERUNS_FILE = "reruns.json"
-_LARGEST = 1 << 20
 
 
 class RerunNote(msgspec.Struct, frozen=True):
@@ -21,10 +24,9 @@ def rerun_notes(directory: Path) -> dict[str, RerunNote]:
     """By folder; nothing where nobody wanted any."""
     path = directory / RERUNS_FILE
     try:
-        if path.stat().st_size > _LARGEST:
-            return {}
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, RerunNote])
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        with reading(path):
+            return msgspec.json.decode(read_whole(path, limits.NOTES_BYTES), type=dict[str, RerunNote])
+    except TruelineError:
         return {}
 
 

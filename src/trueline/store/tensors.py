@@ -8,15 +8,13 @@ from typing import Any
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import TensorSpec, deserialize, serialize_file
+from safetensors import TensorSpec, serialize_file
 
-from trueline.errors import RunNotFound
+from trueline.errors import RunNotFound, Unreadable
+from trueline.reading import reading
 from trueline.store.format import TENSOR_FOLDER
-
-_DTYPES = {
-    "F64": "<f8", "F32": "<f4", "F16": "<f2", "C64": "<c8", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
-    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
-}  # fmt: skip
+from trueline.tensorfiles import Stored
+from trueline.tensorfiles.safetensors_file import open_safetensors
 
 
 class StoredTensor(msgspec.Struct, frozen=True):
@@ -57,24 +55,16 @@ def read_tensors(directory: Path, step: int, rank: int = 0) -> dict[str, NDArray
         raise RunNotFound(
             f"No tensors were kept for step {step} in {directory}. Keep them with: trueline run --tensors {step} SCRIPT"
         )
-    content = path.read_bytes()
-    found = {name: _array(kept["dtype"], kept["shape"], kept["data"]) for name, kept in deserialize(content)}  # type: ignore[no-untyped-call]
-    for name in _metadata(content):
-        found[name] = found[name].view("<c16").reshape(found[name].shape[:-1])
-    return found
+    with reading(path, "Record the run again."):
+        source = open_safetensors(path)
+        if source.problems:
+            raise Unreadable(source.problems[0])
+        doubles = source.metadata
+        return {entry.name: _array(source.stored(entry.name), is_double=entry.name in doubles) for entry in source.entries}
 
 
-def _metadata(content: bytes) -> dict[str, str]:
-    """The file starts with the length of its header, which is JSON."""
-    length = int.from_bytes(content[:8], "little")
-    metadata: dict[str, str] = msgspec.json.decode(content[8 : 8 + length]).get("__metadata__", {})
-    return metadata
-
-
-def _array(dtype: str, shape: list[int], data: bytes) -> NDArray[Any]:
-    if dtype == "BF16":
-        return (np.frombuffer(data, "<u2").astype(np.uint32) << 16).view(np.float32).reshape(shape)
-    if dtype not in _DTYPES:
-        # Eight-bit floats have no numpy dtype: their bytes are given.
-        return np.frombuffer(data, "u1").reshape(shape)
-    return np.frombuffer(data, _DTYPES[dtype]).reshape(shape)
+def _array(stored: Stored, *, is_double: bool) -> NDArray[Any]:
+    if is_double:
+        # Safetensors has no such type: pairs of doubles, and the type is told in the file's metadata.
+        return stored.whole_raw().view("<c16").reshape(stored.shape[:-1])
+    return stored.whole() if stored.format.name == "bfloat16" else stored.whole_raw()

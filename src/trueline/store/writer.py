@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trueline.store.database import fold, table_widths
+from trueline.store.database import fold
 from trueline.store.format import FORMAT, database_file, journal_file
 from trueline.store.journal import Journal, Rows
+from trueline.store.tables import table_widths
 
 # A longer journal is left to the first reader: the script should end when it ends.
 _MOST_FOLDED_AT_END = 16 << 20

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 from trueline.errors import TruelineError
+from trueline.reading import open_regular, reading
 from trueline.tensorfiles.mindspore_checkpoint import open_mindspore
 from trueline.tensorfiles.numpy_file import open_npy, open_npz
 from trueline.tensorfiles.safetensors_file import open_safetensors
@@ -19,12 +19,10 @@ KNOWN = "a checkpoint (.pth, .pt, .ckpt, .safetensors), arrays (.npz, .npy), or 
 
 def open_file(path: Path) -> TensorSource:
     """The tensors of one file."""
-    try:
-        with path.open("rb") as file:
+    with reading(path):
+        with open_regular(path) as file:
             start = file.read(16)
         return _reader_of(path, start)(path)
-    except (OSError, EOFError, MemoryError, zipfile.BadZipFile) as problem:
-        raise TruelineError(f"{path} cannot be read ({problem}). Copy or save it again.") from problem
 
 
 def _reader_of(path: Path, start: bytes) -> Callable[[Path], TensorSource]:

@@ -42,10 +42,11 @@ def _opened(root: Path, kind: str, files: list[tuple[Path, str]], framework: str
     for path, name in files:
         try:
             opened = open_file(path)
-        except TruelineError as problem:
-            source.problems.append(str(problem))
+        except TruelineError as refused:
+            source.problem(str(refused))
             continue
-        source.problems += opened.problems
+        for problem in opened.problems:
+            source.problem(problem)
         frameworks.add(opened.framework)
         # A file with one array or one bare tensor is that tensor; others hold several.
         alone = len(opened.entries) == 1 and opened.entries[0].name == path.stem

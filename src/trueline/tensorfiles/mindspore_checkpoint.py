@@ -10,15 +10,17 @@ file saved with `crc_check` ends in `crc_num` and ten bytes.
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
-from trueline.errors import TruelineError
+from trueline import limits
+from trueline.errors import TruelineError, Unreadable
+from trueline.reading import open_regular, shortened, words_of
 from trueline.tensorfiles.number_formats import number_format
 from trueline.tensorfiles.source import TensorSource, entry_of
 from trueline.tensorfiles.stored import Region, Stored
@@ -52,13 +54,14 @@ def open_mindspore(path: Path) -> TensorSource:
     size = path.stat().st_size
     if not size:
         raise TruelineError(f"{path} is empty. Copy or save it again.")
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         end = size - _CHECKSUM_LENGTH if content[-_CHECKSUM_LENGTH:-10] == _CHECKSUM else size
         joined: _Record | None = None
         try:
             for record in _records(content, end):
                 if joined is not None and record.name == joined.name and not record.is_map:
                     joined.pieces += record.pieces
+                    _check(joined)
                     continue
                 _add(source, joined)
                 joined = record
@@ -66,14 +69,14 @@ def open_mindspore(path: Path) -> TensorSource:
             # Slices that were read before belong to the same parameter, which is not whole.
             if joined is not None and joined.name != cut.name:
                 _add(source, joined)
-            source.problems.append(f"{path} is cut off{f' within {cut.name}' if cut.name else ''}. Copy or save it again.")
+            source.problem(f"{path} is cut off{f' within {cut.name}' if cut.name else ''}. Copy or save it again.")
         except (ValueError, UnicodeDecodeError) as problem:
             if joined is None:
                 raise TruelineError(
-                    f"{path} is no MindSpore checkpoint ({problem}), or it is encrypted. Save it without enc_key."
+                    f"{path} is no MindSpore checkpoint ({words_of(problem)}), or it is encrypted. Save it without enc_key."
                 ) from problem
             _add(source, joined)
-            source.problems.append(f"{path} is damaged after {joined.name} ({problem}). Copy or save it again.")
+            source.problem(f"{path} is damaged after {joined.name} ({words_of(problem)}). Copy or save it again.")
         else:
             _add(source, joined)
     if not source.entries and not source.problems:
@@ -85,7 +88,7 @@ def _add(source: TensorSource, record: _Record | None) -> None:
     if record is None or record.kind == "str":
         return
     if record.is_map:
-        source.problems.append(f"{source.path}: {record.name} is a map parameter, which cannot be read.")
+        source.problem(f"{source.path}: {record.name} is a map parameter, which cannot be read.")
         return
     length = sum(length for _, length in record.pieces)
     # A scalar may be written with the dims [0].
@@ -96,14 +99,14 @@ def _add(source: TensorSource, record: _Record | None) -> None:
         if entry.bytes != length:
             raise TruelineError(f"its shape {list(shape)} asks for {entry.bytes:,} bytes, and it has {length:,}")  # noqa: TRY301 - told below
     except TruelineError as problem:
-        source.problems.append(f"{source.path}: {record.name} cannot be read: {problem}")
+        source.problem(f"{source.path}: {record.name} cannot be read: {problem}")
         return
     source.add(entry, partial(_stored, source.path, shape, dtype, record.pieces))
 
 
 def _stored(path: Path, shape: tuple[int, ...], dtype: str, pieces: list[tuple[int, int]]) -> Stored:
     found = number_format(dtype)
-    if not np.prod(shape, dtype=np.int64):
+    if not math.prod(shape):
         return Stored(shape, found)
     return Stored(shape, found, [Region(path, offset, length) for offset, length in pieces])
 
@@ -138,10 +141,20 @@ def _tensor(content: mmap.mmap, start: int, end: int, record: _Record) -> None:
             while place < stop:
                 dim, place = _varint(content, place, stop, record.name)
                 record.dims.append(dim)
+                _check(record)
         elif field == 2:
             record.kind = content[first:stop].decode()
         elif field == 3:
             record.pieces.append((first, stop - first))
+        _check(record)
+
+
+def _check(record: _Record) -> None:
+    if len(record.dims) > limits.DIMENSIONS or len(record.pieces) > limits.SLICES:
+        raise Unreadable(
+            f"{shortened(record.name)} has {len(record.dims):,} dimensions and {len(record.pieces):,} pieces, and no more than "
+            f"{limits.DIMENSIONS} and {limits.SLICES:,} are read"
+        )
 
 
 def _fields(content: mmap.mmap, start: int, end: int, name: str) -> Iterator[tuple[int, int, int, int]]:

@@ -10,14 +10,23 @@ from typing import Any
 
 import msgspec
 
-from trueline.errors import TruelineError
+from trueline import limits
+from trueline.errors import TruelineError, Unreadable
+from trueline.reading import read_whole, reading, shortened
 from trueline.tensorfiles.file import open_file
 from trueline.tensorfiles.number_formats import number_format
-from trueline.tensorfiles.source import TensorEntry, TensorSource, entry_of
+from trueline.tensorfiles.source import TensorEntry, TensorSource, count_of, entry_of
 from trueline.tensorfiles.stored import Stored
 
 DESCRIPTION = "dump.json"
 _TENSORS = "dump_tensor_data"
+
+
+class _Dump(msgspec.Struct):
+    data: dict[str, msgspec.Raw]
+    framework: str | None = None
+
+
 _STATISTICS = {"Max": "max", "Min": "min", "Mean": "mean", "Norm": "norm"}
 # Where no rank is known, the folder is called after the process: another one in every run.
 _PROCESS = re.compile(r"^proc\d+$")
@@ -30,33 +39,44 @@ def open_msprobe(root: Path, descriptions: list[Path]) -> TensorSource:
     source = TensorSource(root, "msprobe dump")
     for path in descriptions:
         try:
-            content = msgspec.json.decode(path.read_bytes())
-            calls = content["data"].items()
-        except (OSError, msgspec.DecodeError, RecursionError, KeyError, TypeError, AttributeError) as problem:
-            source.problems.append(f"{path} cannot be read as a description of a dump ({problem}). Copy or dump it again.")
+            with reading(path, "Copy or dump it again."):
+                dump = msgspec.json.decode(read_whole(path, limits.DUMP_DESCRIPTION_BYTES), type=_Dump)
+        except TruelineError as problem:
+            source.problem(str(problem))
             continue
-        source.framework = content.get("framework", source.framework)
+        source.framework = dump.framework or source.framework
         below = "".join(f"{part}/" for part in path.parent.relative_to(root).parts if not _PROCESS.match(part))
-        for call, sides in calls:
-            for name, described in _described(sides, call):
-                _add(source, path.parent, below + name, described)
+        for call, sides in dump.data.items():
+            with reading(path, "Copy or dump it again."):
+                for name, described in _described(_decoded(sides, call), call):
+                    _add(source, path.parent, below + name, described)
     return source
 
 
-def _described(node: Any, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _decoded(sides: msgspec.Raw, call: str) -> Any:
+    """One call at a time: what is decoded takes many times its bytes."""
+    if len(memoryview(sides)) > limits.DUMP_CALL_BYTES:
+        raise Unreadable(f"its call {shortened(call)} is described in more than {limits.DUMP_CALL_BYTES:,} bytes")
+    return msgspec.json.decode(sides)
+
+
+def _described(node: Any, name: str, depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
     """The descriptions of tensors at any depth, named as msprobe names their files."""
+    if depth > limits.DUMP_DEPTH or len(name) > limits.NAME_CHARACTERS:
+        raise Unreadable(f"what it describes is nested too deeply, or its names are too long: {shortened(name)}")
     if isinstance(node, dict) and "shape" in node and "dtype" in node:
         yield name, node
     elif isinstance(node, dict):
         for key, value in node.items():
-            yield from _described(value, f"{name}.{_SIDES.get(key, key)}")
+            yield from _described(value, f"{name}.{_SIDES.get(key, key)}", depth + 1)
     elif isinstance(node, list):
         for place, value in enumerate(node):
-            yield from _described(value, f"{name}.{place}")
+            yield from _described(value, f"{name}.{place}", depth + 1)
 
 
 def _add(source: TensorSource, folder: Path, name: str, described: dict[str, Any]) -> None:
-    shape = tuple(described["shape"] or ())
+    shape = msgspec.convert(described["shape"] or (), tuple[int, ...])
+    count_of(shape)
     dtype = str(described["dtype"]).rpartition(".")[2].lower()
     file = described.get("data_name")
     if file is None or file == "-1":
@@ -72,7 +92,7 @@ def _add(source: TensorSource, folder: Path, name: str, described: dict[str, Any
         # Opened once now, so that a damaged file is told of before anything is compared.
         opened = _file(path)
     except TruelineError as problem:
-        source.problems.append(str(problem))
+        source.problem(str(problem))
         return
     source.add(entry_of(name, opened.shape, opened.format.name), partial(_file, path))
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.errors import TruelineError
+from trueline.reading import shortened
 
 
 class NumberFormat(msgspec.Struct, frozen=True):
@@ -69,7 +70,7 @@ def number_format(name: str) -> NumberFormat:
     """The format of this name; refuses those whose values cannot be told."""
     found = _FORMATS.get(name)
     if found is None:
-        raise TruelineError(f"Tensors of type {name} cannot be read. Expected one of {', '.join(_FORMATS)}.")
+        raise TruelineError(f"Tensors of type {shortened(name)} cannot be read. Expected one of {', '.join(_FORMATS)}.")
     return found
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 from numpy.typing import NDArray
 
-from trueline.errors import TruelineError
+from trueline import limits
+from trueline.errors import TruelineError, Unreadable
+from trueline.reading import reading, shortened
 from trueline.tensorfiles.number_formats import number_format
 from trueline.tensorfiles.stored import Stored
 
@@ -28,7 +30,7 @@ class TensorEntry(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
 
 class TensorSource:
@@ -43,28 +45,51 @@ class TensorSource:
         self.kind = kind
         self.framework = framework
         self.model = ""
+        # What a format says beside its tensors.
+        self.metadata: dict[str, str] = {}
         self.entries: list[TensorEntry] = []
         self.problems: list[str] = []
         self._open: dict[str, Callable[[], Stored]] = {}
+        self._repetitions: dict[str, int] = {}
+        self._bytes = 0
+        self._most_bytes = max(limits.CLAIMED_BYTES, limits.CLAIMED_TIMES * path.stat().st_size) if path.is_file() else None
 
     def add(self, entry: TensorEntry, opened: Callable[[], Stored] | None) -> None:
         """Take up a tensor; a name that is there already gets the number of its repetition."""
-        name, count = entry.name, 1
+        if len(self.entries) >= limits.TENSORS:
+            raise Unreadable(f"{self.path} holds more than {limits.TENSORS:,} tensors, which is more than is read.")
+        self._bytes += entry.bytes
+        if self._most_bytes is not None and self._bytes > self._most_bytes:
+            raise Unreadable(
+                f"{self.path} describes tensors of more than {self._most_bytes:,} bytes together, far more than it holds. "
+                "Copy or save it again."
+            )
+        name, count = entry.name, self._repetitions.get(entry.name, 1)
         while name in self._open:
             count += 1
             name = f"{entry.name}#{count}"
+        self._repetitions[entry.name] = count
         self.entries.append(msgspec.structs.replace(entry, name=name))
         self._open[name] = opened or (lambda: _without_values(self.path, name))
+
+    def problem(self, words: str) -> None:
+        """Note what cannot be read."""
+        if len(self.problems) < limits.PROBLEMS:
+            self.problems.append(shortened(words))
+        elif len(self.problems) == limits.PROBLEMS:
+            self.problems.append(f"{self.path}: more than {limits.PROBLEMS:,} problems; the others are not listed.")
 
     def stored(self, name: str) -> Stored:
         """The tensor where it lies, to be read piece by piece."""
         if name not in self._open:
             raise TruelineError(f"{self.path} holds no tensor named {name!r}. List them with: trueline params {self.path}")
-        return self._open[name]()
+        with reading(self.path):
+            return self._open[name]()
 
     def read(self, name: str) -> NDArray[Any]:
         """The whole tensor; bfloat16 and eight-bit floats come as float32. What is mapped must not be written to."""
-        return self.stored(name).whole()
+        with reading(self.path):
+            return self.stored(name).whole()
 
     @property
     def model_entries(self) -> list[TensorEntry]:
@@ -84,7 +109,17 @@ class TensorSource:
 
 
 def entry_of(name: str, shape: tuple[int, ...], dtype: str, trainable: bool | None = None) -> TensorEntry:  # noqa: FBT001 - as in the struct
-    return TensorEntry(name, shape, dtype, int(np.prod(shape, dtype=np.int64)) * number_format(dtype).size, trainable)
+    return TensorEntry(name, shape, dtype, count_of(shape) * number_format(dtype).size, trainable)
+
+
+def count_of(shape: tuple[int, ...]) -> int:
+    """How many values a shape of a file asks for, if it is one."""
+    if len(shape) > limits.DIMENSIONS:
+        raise Unreadable(f"it has {len(shape):,} dimensions, and no more than {limits.DIMENSIONS} are read")
+    # Lengths beside a 0 count too: NumPy cannot hold them either.
+    if any(length < 0 for length in shape) or math.prod(filter(None, shape)) > limits.VALUES:
+        raise Unreadable(f"its shape {shortened(str(list(shape)))} is none")
+    return math.prod(shape)
 
 
 def _without_values(path: Path, name: str) -> Stored:

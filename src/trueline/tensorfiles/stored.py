@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.errors import TruelineError
+from trueline.reading import open_regular
 from trueline.tensorfiles.number_formats import NumberFormat
 
 # What stays mapped in behind the place that is being read.
@@ -34,7 +36,7 @@ class Region:
         self._length = length
         self._map: mmap.mmap | None = None
         if length:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 self._map = mmap.mmap(file.fileno(), length + self._start, access=mmap.ACCESS_READ, offset=offset - self._start)
 
     def array(self, raw: str) -> NDArray[Any]:
@@ -62,7 +64,7 @@ class Stored:
     ) -> None:
         self.shape = shape
         self.format = number_format
-        self.count = int(np.prod(shape, dtype=np.int64))
+        self.count = math.prod(shape)
         self._regions = list(pieces)
         self._pieces = [region.array(number_format.raw) for region in pieces] if array is None else [_flat_if_possible(array)]
         self._ends = list(accumulate(piece.size for piece in self._pieces))

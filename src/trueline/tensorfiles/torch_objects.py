@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from trueline.tensorfiles.pickled import Global, StandIn
+from trueline import limits
+from trueline.tensorfiles.pickled import Global, StandIn, is_plain_key
 
 _STORAGES = {
     "Double": "float64", "Float": "float32", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
@@ -39,10 +40,14 @@ class TensorRef(msgspec.Struct, frozen=True):
 
 def storage_of(reference: Any) -> StorageRef:
     """What a persistent id of torch.save means: ('storage', type, key, device, length[, view])."""
+    if not isinstance(reference, tuple) or not 5 <= len(reference) <= 6:
+        raise TypeError("it refers to something that is no storage")
     tag, kind, key, _, _, *view = reference
     if tag != "storage" or not isinstance(kind, Global) or not isinstance(key, str):
         raise ValueError("it refers to something that is no storage")
     first = view[0][1] if view and view[0] is not None else 0
+    if type(first) is not int or first < 0:
+        raise ValueError("a storage starts at what is no number")
     return StorageRef(key, _storage_type(kind.name), first)
 
 
@@ -75,6 +80,10 @@ def _typed_tensor(
 
 
 def _checked(storage: Any, dtype: str, offset: Any, shape: Any, strides: Any, grad: Any) -> TensorRef:
+    if not isinstance(shape, tuple | list) or not isinstance(strides, tuple | list):
+        raise TypeError("a tensor has no shape")
+    if max(len(shape), len(strides)) > limits.DIMENSIONS:
+        raise ValueError(f"a tensor has more than {limits.DIMENSIONS} dimensions")
     numbers = (offset, *shape, *strides)
     if not isinstance(storage, StorageRef) or not all(type(each) is int and each >= 0 for each in numbers):
         raise ValueError("a tensor is described by other things than numbers")
@@ -89,13 +98,18 @@ def _parameter(data: Any, requires_grad: Any = True, *_: Any) -> Any:  # noqa: F
 
 
 def _of_type(rebuild: Any, _kind: Any, arguments: Any, _state: Any) -> Any:
-    if not isinstance(rebuild, Global):
+    # Nothing else, as it could be this function, and so on without end.
+    if not isinstance(rebuild, Global) or rebuild.stand_in not in _MAKES_A_TENSOR or not isinstance(arguments, tuple):
         raise TypeError("a tensor is made by what is no function")
     return rebuild.stand_in(*arguments)
 
 
 def _dict(*arguments: Any) -> dict[Any, Any]:
-    return dict(arguments[-1]) if arguments and isinstance(arguments[-1], list | tuple | dict) else {}
+    given = arguments[-1] if arguments else {}
+    pairs = given.items() if isinstance(given, dict) else given if isinstance(given, list | tuple) else ()
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 and is_plain_key(pair[0]) for pair in pairs):
+        raise TypeError("a dict is made of what are no keys and values")
+    return dict(pairs)
 
 
 def _items(items: Any = ()) -> list[Any]:
@@ -118,6 +132,7 @@ def _named(name: str) -> StandIn:
     return never_called
 
 
+_MAKES_A_TENSOR = (_tensor, _typed_tensor, _parameter)
 _STAND_INS: dict[str, StandIn] = {
     "torch._utils._rebuild_tensor": _tensor,
     "torch._utils._rebuild_tensor_v2": _tensor,

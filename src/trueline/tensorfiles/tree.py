@@ -2,48 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from trueline.errors import TruelineError
+from trueline import limits
+from trueline.errors import Unreadable
+from trueline.reading import shortened
 from trueline.tensorfiles.torch_objects import TensorRef
 
 # The usual names of the model's part, the more telling first; what is found under the others is no model's.
 _MODEL_NAMES = ("model", "model_state_dict", "state_dict", "model_state", "net", "network", "module", "params", "weights", "ema")
 _OTHERS = ("optim", "sched", "scaler", "rng", "loss", "hyper", "epoch", "step")
-# One object may stand at many places; a small file could make more places of them than any machine can visit.
-_MOST_NODES = 5_000_000
+# As deep as the models in checkpoints lie, and as deep as is looked for them.
+_MODEL_DEPTH = 16
+_COUNTED_DEPTH = 4
 
 
 def tensors_of(content: Any, where: str) -> Iterator[tuple[str, TensorRef]]:
-    """All tensors in nested dicts, lists and tuples, with their dotted names."""
-    visited = 0
-    waiting: list[tuple[str, Any]] = [("", content)]
-    while waiting:
-        visited += 1
-        if visited > _MOST_NODES:
-            raise TruelineError(f"{where} holds more than {_MOST_NODES:,} objects in each other: that is no checkpoint.")
-        name, node = waiting.pop()
-        if isinstance(node, TensorRef):
-            yield name or "tensor", node
+    """All tensors in nested dicts, lists and tuples, with their dotted names.
+
+    One object may stand at many places, and in itself: a small file can make more places than any machine can visit.
+    """
+    if isinstance(content, TensorRef):
+        yield "tensor", content
+        return
+    places = 0
+    # One after the other, without a list of all that waits.
+    levels = [("", iter(_children(content)))]
+    while levels:
+        name, children = levels[-1]
+        for key, value in children:
+            places += 1
+            if places > limits.PICKLE_PLACES:
+                raise Unreadable(
+                    f"{where} holds more than {limits.PICKLE_PLACES:,} objects in each other: that is no checkpoint."
+                )
+            if not isinstance(value, dict | list | tuple | TensorRef):
+                continue
+            full = f"{name}.{key}" if name else str(key)
+            if len(full) > limits.NAME_CHARACTERS:
+                raise Unreadable(f"{where} holds a name of more than {limits.NAME_CHARACTERS:,} characters: {shortened(full)}")
+            if isinstance(value, TensorRef):
+                yield full or "tensor", value
+            elif len(levels) >= limits.PICKLE_DEPTH:
+                raise Unreadable(f"{where} holds more than {limits.PICKLE_DEPTH} objects in each other: that is no checkpoint.")
+            elif value:
+                levels.append((full, iter(_children(value))))
+                break
         else:
-            waiting += [(f"{name}.{key}" if name else str(key), value) for key, value in reversed(_children(node))]
+            levels.pop()
 
 
 def model_of(content: Any) -> str:
     """The dotted name of the dict that holds the model's tensors; '' if that is the outermost."""
     path: list[str] = []
     node = content
-    while isinstance(node, dict):
-        parts = {str(key): value for key, value in node.items() if isinstance(value, dict) and _size(value)}
+    counted: dict[tuple[int, int], int] = {}
+    while isinstance(node, dict) and len(path) < _MODEL_DEPTH:
+        sizes = {key: _size(value, counted) for key, value in node.items() if isinstance(value, dict)}
+        parts = {str(key): (value, sizes[key]) for key, value in node.items() if sizes.get(key)}
         direct = sum(isinstance(value, TensorRef) for value in node.values())
         if not parts:
             break
-        chosen = min(parts, key=lambda name: (*_rank(name), -_size(parts[name])))
-        if direct >= _size(parts[chosen]):
+        chosen = min(parts, key=lambda name: (*_rank(name), -parts[name][1]))
+        if direct >= parts[chosen][1]:
             break
         path.append(chosen)
-        node = parts[chosen]
+        node = parts[chosen][0]
     return ".".join(path)
 
 
@@ -53,15 +78,18 @@ def _rank(name: str) -> tuple[int, int]:
     return (2, 0) if any(word in name.lower() for word in _OTHERS) else (1, 0)
 
 
-def _size(node: dict[Any, Any], depth: int = 4) -> int:
-    """How many tensors lie below, as deep as checkpoints are nested."""
-    below = [value for _, value in _children(node)]
-    return sum(isinstance(value, TensorRef) for value in below) + (
-        sum(_size(value, depth - 1) for value in below if isinstance(value, dict)) if depth else 0
-    )
+def _size(node: dict[Any, Any], counted: dict[tuple[int, int], int], depth: int = _COUNTED_DEPTH) -> int:
+    """How many tensors lie below, as deep as checkpoints are nested; each object is counted once, wherever it stands."""
+    place = (id(node), depth)
+    if place not in counted:
+        below = [value for _, value in _children(node)]
+        counted[place] = sum(isinstance(value, TensorRef) for value in below) + (
+            sum(_size(value, counted, depth - 1) for value in below if isinstance(value, dict)) if depth else 0
+        )
+    return counted[place]
 
 
-def _children(node: Any) -> list[tuple[Any, Any]]:
+def _children(node: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(node, dict):
-        return list(node.items())
-    return list(enumerate(node)) if isinstance(node, list | tuple) else []
+        return node.items()
+    return enumerate(node) if isinstance(node, list | tuple) else ()

@@ -10,9 +10,12 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+from trueline import limits
+from trueline.errors import TruelineError
+from trueline.reading import check_regular, reading
+from trueline.tensorfiles.array_header import read_array_header
+from trueline.tensorfiles.zip_members import is_usual, open_zip
 
 _IDX_SIZES = {8: 1, 9: 1, 11: 2, 12: 4, 13: 4, 14: 8}
 _TAIL = 1 << 16
@@ -27,8 +30,10 @@ def damage_of(path: Path) -> str | None:
     if examine is None:
         return None
     try:
-        return examine(path)
-    except (OSError, ValueError, struct.error):
+        with reading(path):
+            check_regular(path)
+            return examine(path)
+    except TruelineError:
         return None
 
 
@@ -52,19 +57,16 @@ def _length(path: Path, expected: int) -> str | None:
 
 def _npy(path: Path) -> str | None:
     with path.open("rb") as file:
-        layout: Any = np.lib.format
-        version = layout.read_magic(file)
-        read = layout.read_array_header_1_0 if version == (1, 0) else layout.read_array_header_2_0
-        shape, _, dtype = read(file)
-        start = file.tell()
-    return None if dtype.hasobject else _length(path, start + math.prod(shape) * dtype.itemsize)
+        header = read_array_header(file, str(path))
+    return _length(path, header.offset + header.length)
 
 
 def _gzip(path: Path) -> str | None:
     try:
+        left = max(limits.STREAMED_BYTES, limits.STREAMED_TIMES * path.stat().st_size)
         with gzip.open(path) as file:
-            while file.read(1 << 20):
-                pass
+            while (piece := file.read(1 << 20)) and left > 0:
+                left -= len(piece)
     except EOFError:
         return "its compressed content ends early"
     except (gzip.BadGzipFile, zlib.error) as problem:
@@ -74,7 +76,11 @@ def _gzip(path: Path) -> str | None:
 
 def _zip(path: Path) -> str | None:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_zip(path) as archive:
+            members = archive.infolist()
+            most = max(limits.STREAMED_BYTES, limits.STREAMED_TIMES * path.stat().st_size)
+            if not all(map(is_usual, members)) or sum(member.file_size for member in members) > most:
+                return None
             broken = archive.testzip()
     except zipfile.BadZipFile as problem:
         return f"it is not a complete zip archive ({problem})"

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from trueline import limits
 from trueline.errors import TruelineError
+from trueline.reading import open_regular, read_whole, reading
 from trueline.store.manifest import read as read_manifest
 
 _SUMS = re.compile(r"^(md5sums?|sha1sums?|sha256sums?|sha512sums?|checksums?|manifest)(\.(txt|md5|sha256|json))?$", re.IGNORECASE)
@@ -18,7 +20,6 @@ _GNU = re.compile(r"^\\?([0-9a-fA-F]{32,128})\s+[* ]?(.+)$")
 _BSD = re.compile(r"^\w+ \((.+)\) = ([0-9a-fA-F]{32,128})$")
 _NAMES = ("path", "name", "file", "filename")
 _SIZES = ("size", "bytes", "length")
-_MOST_BYTES = 16 << 20
 # Files of the extracted archives, whose content is the same everywhere (MD5, as torchvision checks them).
 _PUBLISHED = {
     "cifar-10-batches-py": {
@@ -53,7 +54,7 @@ def standard_beside(path: Path) -> Standard | None:
     for ending in _SINGLE:
         single = path.with_name(path.name + ending)
         if single.is_file():
-            words = single.read_text(encoding="utf-8", errors="replace").split()
+            words = _text(single).split()
             if words and len(words[0]) in _BY_LENGTH and re.fullmatch(r"[0-9a-fA-F]+", words[0]):
                 return Standard(_BY_LENGTH[len(words[0])], words[0].lower(), single.name)
     known = _PUBLISHED.get(path.parent.name, {}).get(path.name)
@@ -63,7 +64,9 @@ def standard_beside(path: Path) -> Standard | None:
 def _sum_files(folder: Path) -> list[Path]:
     try:
         return sorted(
-            path for path in folder.iterdir() if _SUMS.match(path.name) and path.is_file() and path.stat().st_size < _MOST_BYTES
+            path
+            for path in folder.iterdir()
+            if _SUMS.match(path.name) and path.is_file() and path.stat().st_size < limits.CHECKSUMS_BYTES
         )
     except OSError:
         return []
@@ -77,7 +80,7 @@ def _entries(path: Path) -> dict[str, Standard]:
             return _of_other_json(path)
         return {entry.path: Standard("md5", entry.md5.lower(), path.name, entry.size) for entry in files}
     found = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in _text(path).splitlines():
         gnu, bsd = _GNU.match(line.strip()), _BSD.match(line.strip())
         pair = (gnu[2], gnu[1]) if gnu else (bsd[1], bsd[2]) if bsd else None
         if pair is not None and len(pair[1]) in _BY_LENGTH:
@@ -88,8 +91,9 @@ def _entries(path: Path) -> dict[str, Standard]:
 def _of_other_json(path: Path) -> dict[str, Standard]:
     """Checksums as people write them: by file name, alone or beside a size, or a list of such entries with their names."""
     try:
-        content = msgspec.json.decode(path.read_bytes())
-    except (OSError, msgspec.DecodeError):
+        with reading(path):
+            content = msgspec.json.decode(read_whole(path, limits.CHECKSUMS_BYTES))
+    except TruelineError:
         return {}
     if isinstance(content, dict) and isinstance(content.get("files"), dict | list):
         content = content["files"]
@@ -109,6 +113,15 @@ def _of_other_json(path: Path) -> dict[str, Standard]:
     return found
 
 
+def _text(path: Path) -> str:
+    """Nothing where it cannot be read."""
+    try:
+        with reading(path):
+            return read_whole(path, limits.CHECKSUMS_BYTES).decode(errors="replace")
+    except TruelineError:
+        return ""
+
+
 def checksum_of(path: Path, kind: str) -> str:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, lambda: hashlib.new(kind, usedforsecurity=False)).hexdigest()

@@ -191,7 +191,7 @@ def _doubt(parting: Parting, sides: Sides) -> str | None:
 
 def _doubt_of_targets(mine: Run, curves: Curves) -> str | None:
     """Why another loss says nothing: the script computes it by itself from targets that nobody could replace."""
-    alignment = msgspec.json.decode(mine.meta.get("alignment", "{}"))
+    alignment = mine.alignment
     if not curves.first or not alignment.get("without_targets"):
         return None
     return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
 from trueline.compare.runs.kept import Kept
@@ -40,7 +39,7 @@ def why_not_fair(mine: Run, reference: Run) -> str | None:
     own, expected = trained_model(mine), trained_model(reference)
     if own is None or expected is None or _same_inputs(Kept(reference), Kept(mine), expected, own, 0):
         return None
-    unfit = msgspec.json.decode(mine.meta.get("alignment", "{}")).get("unfit")
+    unfit = mine.alignment.get("unfit")
     why = f" ({unfit})" if unfit else ""
     return (
         f"The reference's batches could not be put in the place of mine{why}: the models are given other samples, and what they "

@@ -142,5 +142,5 @@ class OwnErrors:
 
 
 def _own_errors(run: Run) -> dict[str, dict[int, OwnError]]:
-    told = msgspec.json.decode(run.meta.get("alignment", "{}")).get("own_errors", {})
+    told = run.alignment.get("own_errors", {})
     return msgspec.convert(told, dict[str, dict[int, OwnError]], strict=False)
