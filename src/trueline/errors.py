@@ -5,12 +5,17 @@
     ├── ScriptUnreadable       it exists and does not compile
     ├── RunExists              a run of that name is there already
     ├── RunNotFound            no run of that name, or not a run directory
+    ├── RunAmbiguous           several runs whose names begin like that
+    ├── CannotRecord           there is no place for a run: the script runs unrecorded
     └── FormatTooNew           the run was written by a newer Trueline
 
 Every message says what happened, what was received, and what to do.
 """
 
 from __future__ import annotations
+
+import sys
+from contextlib import suppress
 
 
 class TruelineError(Exception):
@@ -35,3 +40,19 @@ class RunNotFound(TruelineError):
 
 class FormatTooNew(TruelineError):
     pass
+
+
+class RunAmbiguous(TruelineError):
+    pass
+
+
+class CannotRecord(TruelineError):
+    pass
+
+
+def warn(text: str) -> None:
+    """Say something to the user of a script that runs: on stderr, and nowhere where that is closed."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"trueline: {text}\n")
+            sys.stderr.flush()
