@@ -58,6 +58,7 @@ def build_run(
     writer.commit({"event": [_backward_row(number, loss) for number, loss in enumerate(losses)]})
     if losses:
         writer.commit({"tensor_stat": _stat_rows(0)})
+    writer.commit({"meta": [("ended", "true")]})
     writer.commit(rows or {})
     writer.close()
     return directory

@@ -6,12 +6,17 @@
     ├── RunExists              a run of that name is there already
     ├── RunNotFound            no run of that name, or not a run directory
     ├── Unreadable             a file that is damaged, is none of its kind, or asks for more than it may (limits.py)
+    ├── RunAmbiguous           several runs whose names begin like that
+    ├── CannotRecord           there is no place for a run: the script runs unrecorded
     └── FormatTooNew           the run was written by a newer Trueline
 
 Every message says what happened, what was received, and what to do.
 """
 
 from __future__ import annotations
+
+import sys
+from contextlib import suppress
 
 
 class TruelineError(Exception):
@@ -40,3 +45,19 @@ class Unreadable(TruelineError):
 
 class FormatTooNew(TruelineError):
     pass
+
+
+class RunAmbiguous(TruelineError):
+    pass
+
+
+class CannotRecord(TruelineError):
+    pass
+
+
+def warn(text: str) -> None:
+    """Say something to the user of a script that runs: on stderr, and nowhere where that is closed."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"trueline: {text}\n")
+            sys.stderr.flush()

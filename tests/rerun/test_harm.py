@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.harm._places import differences, prepare, what_is_there
 from benchmarks.harm._ways import diagnosed, killed
-from trueline.rerun.sandbox.staging import STAGING
+from trueline.store.staging import STAGING
 
 
 def repeats(diagnosis: dict[str, object] | None) -> str:

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from builders import build_run
+from builders import build_run, run_info
 
-from trueline.errors import RunExists, RunNotFound, TruelineError
-from trueline.store import create_run_directory, delete_run, find_run, list_runs, runs_folder, size_of
+from trueline.errors import CannotRecord, RunExists, RunNotFound, TruelineError
+from trueline.store import begin_run, delete_run, find_run, join_run, list_runs, runs_folder, size_of, write_info
 
 
 @pytest.fixture(autouse=True)
@@ -26,26 +26,30 @@ def test_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_free_names_are_made_of_the_script_and_the_time(folder: Path) -> None:
-    made = [create_run_directory("train") for _ in range(4)]
+    made = [begin_run("train").directory for _ in range(4)]
     assert len(set(made)) == 4
     assert all(path.is_dir() and path.parent == folder for path in made)
     assert all(re.fullmatch(r"train-\d{8}-\d{6}(-\d)?", path.name) for path in made)
 
 
 def test_a_given_name_is_used_once(folder: Path) -> None:
-    assert create_run_directory("train", "first try") == folder / "first try"
+    directory = begin_run("train", "first try").directory
+    assert directory == folder / "first try"
+    write_info(directory, run_info("first try"))
     with pytest.raises(RunExists, match="trueline runs delete first try"):
-        create_run_directory("train", "first try")
+        begin_run("train", "first try")
 
 
 def test_ranks_share_a_directory(folder: Path) -> None:
-    assert {create_run_directory("train", "ranks", shared=True) for _ in range(3)} == {folder / "ranks"}
+    ranks = [join_run("ranks", rank) for rank in range(3)]
+    assert {rank.directory for rank in ranks} == {folder / "ranks"}
+    assert [rank.number for rank in ranks] == [1, None, None]
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a/", "/tmp/x", "../x"])  # noqa: S108 - never made
 def test_names_that_lead_elsewhere_are_refused(folder: Path, name: str) -> None:
     with pytest.raises(TruelineError, match="plain file name"):
-        create_run_directory("train", name)
+        begin_run("train", name)
     assert not folder.exists()
 
 
@@ -53,8 +57,8 @@ def test_names_that_lead_elsewhere_are_refused(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", [None, "mine"])
 def test_a_folder_that_is_a_broken_link_is_an_error(folder: Path, name: str | None) -> None:
     folder.symlink_to(folder.parent / "unmounted" / "disk")
-    with pytest.raises(OSError, match="runs"):
-        create_run_directory("train", name)
+    with pytest.raises(CannotRecord, match="runs"):
+        begin_run("train", name)
 
 
 def test_found_by_name_by_path_and_as_the_latest(folder: Path, tmp_path: Path) -> None:

@@ -18,10 +18,13 @@ def command(
     manifest: str | None,
     json_target: str | None,
     verbose: bool,
+    strict: bool,
 ) -> None:
     """Check a recorded run (a name, a directory, or `latest`) or a script.
 
     Exit code: 0 nothing found, 1 problem found, 2 wrong usage, a script that failed before it trained, or an internal
-    error.
+    error; 3 with --strict, nothing found in a run that is incomplete or could not be watched as a whole.
     """
-    ctx.exit(conclude(words, module=module, name=name, manifest=manifest, json_target=json_target, verbose=verbose))
+    ctx.exit(
+        conclude(words, module=module, name=name, manifest=manifest, json_target=json_target, verbose=verbose, strict=strict)
+    )

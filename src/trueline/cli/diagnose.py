@@ -52,6 +52,7 @@ def command(
     manifest: str | None,
     json_target: str | None,
     verbose: bool,
+    strict: bool,
     reference: str | None,
     map_file: str | None,
     write_map: str | None,
@@ -74,12 +75,12 @@ def command(
     without dropout, and compared: losses, layers, gradients, updates, settings.
 
     Exit code: 0 nothing found, 1 problem found, 2 wrong usage, a script that failed before it trained, or an internal
-    error.
+    error; 3 with --strict, nothing found in a run that is incomplete or could not be watched as a whole.
     """
     terms = Terms(Way.NO if no_rerun else Way(way), share)
     ctx.exit(
         conclude(
-            words, module=module, name=name, manifest=manifest, json_target=json_target, verbose=verbose, terms=terms,
-            trusted=trusted, reference=reference, map_file=map_file, write_map=write_map,
+            words, module=module, name=name, manifest=manifest, json_target=json_target, verbose=verbose, strict=strict,
+            terms=terms, trusted=trusted, reference=reference, map_file=map_file, write_map=write_map,
         )
     )  # fmt: skip

@@ -11,6 +11,7 @@ import click
 import trueline
 from trueline.cli.run import Launch
 from trueline.errors import TruelineError
+from trueline.store.leftovers import clear_leftovers
 
 COMMANDS = ("run", "diagnose", "check", "compare", "show", "runs", "data", "params", "convert", "review", "explain", "doctor")
 
@@ -40,7 +41,9 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Entry point. Exit codes: 0 nothing found, 1 problem found, 2 wrong usage or internal error; `run` gives the script's."""
+    """Entry point. Exit codes: 0 nothing found, 1 problem found, 2 wrong usage or internal error, 3 with
+    --strict where not all was recorded; `run` gives the script's."""
+    clear_leftovers()
     try:
         result = cli.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

@@ -6,15 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from types import FrameType
 
 from trueline.cli.progress import Progress
 from trueline.cli.script import Script
-from trueline.errors import RunExists, TruelineError
+from trueline.errors import TruelineError
 from trueline.report.words import many
 from trueline.rerun import STEPS, Rerun, Terms, look_closer, rerun_first_steps, why_no_closer_look, why_no_rerun
 from trueline.rerun.before import write_changes
@@ -22,7 +22,16 @@ from trueline.rerun.inventory import Inventory
 from trueline.rerun.sandbox.kernel import die_with_parent
 from trueline.rerun.sandbox.process import refusal
 from trueline.rerun.sandbox.start import started_aside, why_impossible
-from trueline.store import CLOSER_FOLDER, RERUN_FOLDER, Run, runs_folder
+from trueline.store import (
+    CLOSER_FOLDER,
+    RERUN_FOLDER,
+    Run,
+    already_there,
+    cannot_record,
+    check_name,
+    name_now,
+    runs_folder,
+)
 from trueline.store.reruns import RerunNote, note_rerun
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -54,7 +63,6 @@ def record_aside(script: Script, beside: Run | None, *, output_to_stderr: bool =
     if why_impossible() is not None:
         return None
     directory, command = _new_run(script, None)
-    runs_folder().mkdir(parents=True, exist_ok=True)
     output = _STDERR if output_to_stderr else _STDOUT
     with started_aside(command, runs_folder(), (_STDIN, output, _STDERR), beside) as child:
         _wait_for(child, script, directory)
@@ -68,9 +76,20 @@ def _new_run(script: Script, name: str | None) -> tuple[Path, list[str]]:
     """Where the run will be, and the command that makes it."""
     script.check()
     name = _free_name(script.stem, name)
+    _see_that_there_is_a_place()
     # What was printed so far comes before what the script prints.
     sys.stdout.flush()
     return runs_folder() / name, [sys.executable, "-m", "trueline", "run", "--name", name, *script.command]
+
+
+def _see_that_there_is_a_place() -> None:
+    """A script that cannot be recorded runs all the same: hours that would end without a diagnosis."""
+    try:
+        runs_folder().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=runs_folder()):
+            pass
+    except OSError as problem:
+        raise cannot_record(problem) from problem
 
 
 def _see_that_it_started(child: subprocess.Popen[bytes], directory: Path) -> None:
@@ -152,14 +171,10 @@ def _note(run: Run, folder: str, made: Rerun) -> None:
 def _free_name(stem: str, name: str | None) -> str:
     """The name that the run will have. One that is made up holds the process id: diagnoses may start at the same time."""
     if name is None:
-        return f"{stem}-{datetime.now().astimezone():%Y%m%d-%H%M%S}-{os.getpid()}"
-    if not name or name in {".", ".."} or Path(name).name != name:
-        raise TruelineError(f"A run name is a plain file name. Received {name!r}. Give one such as: --name first-try")
-    if (runs_folder() / name).exists():
-        raise RunExists(
-            f"A run named {name!r} exists already in {runs_folder()}. "
-            f"Give another --name, or delete it with: trueline runs delete {name}"
-        )
+        return f"{name_now(stem)}-{os.getpid()}"
+    check_name(name)
+    if any((runs_folder() / name).glob("*")):
+        raise already_there(runs_folder() / name)
     return name
 
 

@@ -10,20 +10,24 @@ from trueline.compare.runs.start import alignment_to
 from trueline.errors import TruelineError
 from trueline.launch import Program, Recording, load_module, load_script, run_program
 from trueline.launch.place import is_rerun, is_scheduler
-from trueline.launch.ranks import NoRecording, RanksRecording, launcher_of
-from trueline.launch.recording import DEFAULT_BUDGET
+from trueline.launch.ranks import RanksRecording, launcher_of, unrecorded
+from trueline.launch.recording import DEFAULT_BUDGET, unless_impossible
 from trueline.record.alignment import ALIGNED_STEPS
 
 
 class Launch:
-    """A recording that is ready to start. Executed by `main` after click has done its work."""
+    """A script that is ready to run, recorded or, where that cannot be, without. Executed by `main` after click has done its
+    work."""
 
-    def __init__(self, program: Program, recording: Recording | RanksRecording | NoRecording) -> None:
+    def __init__(self, program: Program, recording: Recording | RanksRecording | None) -> None:
         self._program = program
         self._recording = recording
 
     def execute(self) -> None:
         """Run the script; whatever ends it goes on to python, which exits and prints as it always does."""
+        if self._recording is None:
+            run_program(self._program)
+            return
         self._recording.start()
         try:
             run_program(self._program)
@@ -141,8 +145,8 @@ def command(
         options += ["--seconds", str(seconds)] if seconds is not None else []
         options += ["--tensors", ",".join(map(str, sorted(tensors)))] if tensors else []
         options += ["--pynative"] if pynative else []
-        ranks = RanksRecording(launcher, list(args), target, name=name, options=options)
-        return Launch(ranks.program(), ranks)
+        ranks = unless_impossible(lambda: RanksRecording(launcher, list(args), target, name=name, options=options))
+        return Launch(unrecorded(launcher, list(args)) if ranks is None else ranks.program(), ranks)
     try:
         program = load_module(script, list(args)) if as_module else load_script(script, list(args))
     except SyntaxError as problem:
@@ -155,10 +159,10 @@ def command(
         alignment = alignment_to(align_to, map_file, perturbed=perturb)
         tensors |= ALIGNED_STEPS
     if is_scheduler():
-        return Launch(program, NoRecording())
-    return Launch(
-        program,
-        Recording(
+        # It runs the script and is no rank.
+        return Launch(program, None)
+    recording = unless_impossible(
+        lambda: Recording(
             program.name,
             target,
             name=name,
@@ -171,5 +175,6 @@ def command(
             graph_tensors=graph_tensors,
             alignment=alignment,
             keep_files=not is_rerun(),
-        ),
+        )
     )
+    return Launch(program, recording)

@@ -15,7 +15,7 @@ from trueline.cli.script import Script
 from trueline.cli.verdict import STANDARD_OUTPUT, Reruns, check_json_target, report_run
 from trueline.errors import RunNotFound, TruelineError
 from trueline.rerun import Terms, Way
-from trueline.store import MANIFEST_FILE, find_run
+from trueline.store import MANIFEST_FILE, find_run, is_latest
 from trueline.store.manifest import read as read_manifest
 from trueline.store.manifest import write as write_manifest
 
@@ -38,6 +38,9 @@ def target_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for decorate in (
         click.argument("words", metavar="TARGET [-- ARGS]...", nargs=-1, type=click.UNPROCESSED),
         click.option("-v", "--verbose", is_flag=True, help="Show the evidence, values and limits of every item."),
+        click.option(
+            "--strict", is_flag=True, help="Exit code 3 where nothing is found in a run that was not recorded as a whole."
+        ),
         click.option("--json", "json_target", metavar="FILE", help="Write the diagnosis as JSON to FILE; - for stdout."),
         click.option(
             "--manifest",
@@ -59,6 +62,7 @@ def conclude(
     manifest: str | None,
     json_target: str | None,
     verbose: bool,
+    strict: bool = False,
     terms: Terms | None = None,
     trusted: bool = False,
     reference: str | None = None,
@@ -87,7 +91,7 @@ def conclude(
     if expected is not None:
         write_manifest(expected, directory / MANIFEST_FILE)
     comparison = None if given is None else partial(compare_with, given, script=script, map_file=map_file, write_map=write_map)
-    return report_run(directory, json_target=json_target, verbose=verbose, reruns=reruns, comparison=comparison)
+    return report_run(directory, json_target=json_target, verbose=verbose, strict=strict, reruns=reruns, comparison=comparison)
 
 
 def _run_of(words: tuple[str, ...], name: str | None) -> Path | None:
@@ -99,7 +103,7 @@ def _run_of(words: tuple[str, ...], name: str | None) -> Path | None:
     try:
         directory = find_run(words[0])
     except RunNotFound:
-        if words[0] == "latest":
+        if is_latest(words[0]):
             raise
         return None
     if len(words) > 1 or name is not None:

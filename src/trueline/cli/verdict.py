@@ -11,15 +11,16 @@ import msgspec
 
 from trueline.checks import look_again, run_checks
 from trueline.diagnose import diagnose, diagnose_nothing, with_comparison
-from trueline.errors import RunNotFound, TruelineError
+from trueline.diagnose.ending import how_it_ended
+from trueline.errors import RunNotFound, TruelineError, warn
 from trueline.model import Comparison, Conclusion, Diagnosis, Finding, RunInfo
 from trueline.report.console import output_console
 from trueline.report.json import diagnosis_json
-from trueline.report.terminal import how_it_ended, print_report
+from trueline.report.terminal import print_report
 from trueline.store import CLOSER_FOLDER, Run, read_info
 from trueline.store.format import recorded_ranks
 
-NOTHING_FOUND, PROBLEM_FOUND, FAILED = 0, 1, 2
+NOTHING_FOUND, PROBLEM_FOUND, FAILED, INCOMPLETE = 0, 1, 2, 3
 STANDARD_OUTPUT = "-"
 _READS_THE_RERUN = "tr.07"
 
@@ -47,7 +48,13 @@ Compare = Callable[[Run], tuple[str, Comparison]]
 
 
 def report_run(
-    directory: Path, *, json_target: str | None, verbose: bool, reruns: Reruns | None = None, comparison: Compare | None = None
+    directory: Path,
+    *,
+    json_target: str | None,
+    verbose: bool,
+    strict: bool = False,
+    reruns: Reruns | None = None,
+    comparison: Compare | None = None,
 ) -> int:
     """Everything that `check` and `diagnose` do with a run directory; gives the exit code."""
     info = read_info(directory)
@@ -64,7 +71,8 @@ def report_run(
         _write_json(diagnosis, run.info, json_target)
         if json_target != STANDARD_OUTPUT:
             print_report(output_console(), diagnosis, run, verbose=verbose)
-        return exit_code(diagnosis, run)
+        code = exit_code(diagnosis, run)
+        return _strict_code(diagnosis) if strict and code == NOTHING_FOUND else code
     finally:
         run.close()
 
@@ -78,6 +86,18 @@ def exit_code(diagnosis: Diagnosis, run: Run) -> int:
         return FAILED
     nothing_to_see = how_it_ended(run.info) or run.info.recorder_error
     return FAILED if not run.steps and nothing_to_see else NOTHING_FOUND
+
+
+def _strict_code(diagnosis: Diagnosis) -> int:
+    """3 where nothing was found in a part of the training only."""
+    incomplete = diagnosis.verdict.incomplete
+    if incomplete is not None:
+        warn(f"the record is incomplete (--strict). {incomplete}")
+    elif diagnosis.unseen:
+        warn(f"not everything could be watched (--strict): {', '.join(diagnosis.unseen)}")
+    else:
+        return NOTHING_FOUND
+    return INCOMPLETE
 
 
 def _checked(run: Run, reruns: Reruns | None) -> Diagnosis:

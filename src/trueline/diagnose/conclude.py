@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from trueline.checks import registry, rests_on_failed
+from trueline.diagnose.ending import why_incomplete
 from trueline.diagnose.rank import cause_of, mark_consequences
 from trueline.model import Comparison, Conclusion, Diagnosis, Divergence, Evidence, Finding, NonFinite, Verdict
 from trueline.store import Run
@@ -22,13 +23,16 @@ def diagnose(run: Run, findings: list[Finding], closer: Run | None = None) -> Di
     marked = mark_consequences(findings)
     cause = cause_of(marked)
     nonfinite = _first_nonfinite(run, closer)
+    incomplete = why_incomplete(run)
     if cause is not None:
-        verdict = Verdict("problem_found", cause.id, headline_of(cause))
+        verdict = Verdict("problem_found", cause.id, headline_of(cause), incomplete)
     elif (reason := why_inconclusive(run, marked, nonfinite)) is not None:
-        verdict = Verdict("inconclusive", None, reason)
+        verdict = Verdict("inconclusive", None, reason, incomplete)
     else:
-        verdict = Verdict("no_problem", None, _all_well(run, marked))
-    return Diagnosis(run.info.name, verdict, marked, nonfinite=nonfinite, failed_watches=run.failed_anywhere)
+        doubt = "" if incomplete is None else f"Incomplete: {incomplete} "
+        verdict = Verdict("no_problem", None, doubt + _all_well(run, marked), incomplete)
+    unseen = sorted((closer or run).unseen)
+    return Diagnosis(run.info.name, verdict, marked, nonfinite=nonfinite, unseen=unseen, failed_watches=run.failed_anywhere)
 
 
 def _first_nonfinite(run: Run, closer: Run | None) -> NonFinite | None:
@@ -45,13 +49,13 @@ def with_comparison(diagnosis: Diagnosis, reference: str, comparison: Comparison
     found = comparison.first_divergence
     verdict, checklist = diagnosis.verdict, diagnosis.checklist
     if found is not None and (found.cause is not None or verdict.cause is None):
-        verdict = Verdict("problem_found", found.item, sentence_of_divergence(found))
+        verdict = Verdict("problem_found", found.item, sentence_of_divergence(found), verdict.incomplete)
         checklist = [_seen_beside_reference(each, found) if each.id == found.item else each for each in checklist]
     elif found is None and verdict.status == "no_problem":
         # What could not be compared is not the same.
         compared = comparison.first_step_loss_differs is not None
         status = "no_problem" if compared else "inconclusive"
-        verdict = Verdict(status, None, f"{verdict.headline} {comparison.verdict}")
+        verdict = Verdict(status, None, f"{verdict.headline} {comparison.verdict}", verdict.incomplete)
     return msgspec.structs.replace(diagnosis, verdict=verdict, checklist=checklist, reference=reference, comparison=comparison)
 
 
@@ -86,7 +90,7 @@ def diagnose_nothing(run_name: str, reason: str) -> Diagnosis:
         Finding(check.id, check.title, Conclusion.NOT_CHECKED, f"Not checked: {reason}", limits=reason)
         for check in registry().values()
     ]
-    return Diagnosis(run_name, Verdict("inconclusive", None, reason), checklist)
+    return Diagnosis(run_name, Verdict("inconclusive", None, reason, reason), checklist)
 
 
 def headline_of(cause: Finding) -> str:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 from mindspore.train import Callback
 
-from trueline.launch.recording import DEFAULT_BUDGET, Recording, is_recording
+from trueline.launch.recording import DEFAULT_BUDGET, Recording, is_recording, unless_impossible
 
 
 class TruelineCallback(Callback):  # type: ignore[misc]
@@ -42,9 +42,14 @@ class TruelineCallback(Callback):  # type: ignore[misc]
             return
         script = sys.argv[0] or None
         stem = Path(script).stem if script else "training"
-        self._recording = Recording(stem, list(sys.argv), name=name, script=script, budget=budget, kept_steps=frozenset(tensors))
-        self._directory = self._recording.directory
-        self._recording.start()
+        recording = unless_impossible(
+            lambda: Recording(stem, list(sys.argv), name=name, script=script, budget=budget, kept_steps=frozenset(tensors))
+        )
+        if recording is None:
+            return
+        self._recording = recording
+        self._directory = recording.directory
+        recording.start()
         TruelineCallback._waiting = self
         atexit.register(self.abandon)
 

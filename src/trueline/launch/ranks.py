@@ -7,15 +7,15 @@ run ended: a rank that the launcher stops because another one failed cannot tell
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from trueline.launch.recording import new_info
+from trueline.launch.recording import describe, new_info
 from trueline.launch.script import Program, load_module
 from trueline.model import RunInfo
-from trueline.store import create_run_directory, read_info, write_info
-from trueline.store.origin import sign
+from trueline.store import begin_run, read_info, write_info
 
 # The command that starts ranks, and the module that it runs.
 LAUNCHERS = {"torchrun": "torch.distributed.run", "msrun": "mindspore.parallel.cluster.run"}
@@ -35,16 +35,28 @@ def launched_stem(launcher: str, arguments: list[str]) -> str:
     return launcher if script is None else Path(script).stem
 
 
+def unrecorded(launcher: str, arguments: list[str]) -> Program:
+    """The launcher as it starts ranks without Trueline."""
+    return load_module(LAUNCHERS[launcher], _without_separator(arguments))
+
+
+def _without_separator(arguments: list[str]) -> list[str]:
+    return arguments[1:] if arguments[:1] == ["--"] else arguments
+
+
 class RanksRecording:
     """The run of a launch. Has the methods of a Recording that `trueline run` uses."""
 
     def __init__(self, launcher: str, arguments: list[str], command: list[str], *, name: str | None, options: list[str]) -> None:
         self._launcher = launcher
-        self._arguments = arguments[1:] if arguments[:1] == ["--"] else arguments
+        self._arguments = _without_separator(arguments)
         self._options = options
         stem = launched_stem(launcher, self._arguments)
-        self.directory = create_run_directory(stem, name)
-        self._info: RunInfo = new_info(self.directory.name, command, script=stem)
+        begun = begin_run(stem, name)
+        self.directory = begun.directory
+        self._state = begun.state
+        self._info: RunInfo = new_info(begun, command, script=stem)
+        describe(self.directory, self._info)
 
     def program(self) -> Program:
         """The launcher, told to start the recorder with the training script."""
@@ -57,24 +69,18 @@ class RanksRecording:
         return load_module(LAUNCHERS[self._launcher], with_recorder(self._arguments, recorder))
 
     def start(self) -> None:
-        write_info(self.directory, self._info)
-        sign(self.directory, self._info)
+        """The ranks record."""
 
     def stop(self, *, status: str = "finished", exit_code: int | None = None, error: str | None = None) -> None:
         """Add what the launcher knows to what rank 0 wrote of itself, if it came that far."""
+        with suppress(OSError):
+            self._state.tell(status=status, exit_code=exit_code, error=error)
         info = read_info(self.directory)
         described = info.pid != os.getpid()
         if described and (status == "finished" or info.status in {"failed", "interrupted"}):
             return
         words = None if error is None else error.splitlines()[0]
-        write_info(self.directory, msgspec.structs.replace(info, status=status, exit_code=exit_code, error=info.error or words))
-
-
-class NoRecording:
-    """For a process of a launch that runs the script and is no rank. Has the methods of a Recording that `trueline run` uses."""
-
-    def start(self) -> None:
-        """Nothing is recorded."""
-
-    def stop(self, **_how: object) -> None:
-        """Nothing was recorded."""
+        with suppress(OSError):
+            write_info(
+                self.directory, msgspec.structs.replace(info, status=status, exit_code=exit_code, error=info.error or words)
+            )

@@ -6,16 +6,18 @@ import math
 import multiprocessing
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import trueline
 from trueline.adapters import FRAMEWORKS, Adapter, adapter_for
+from trueline.errors import CannotRecord, TruelineError, warn
 from trueline.launch.imports import ImportHook
 from trueline.launch.place import place_of_this_process
 from trueline.launch.spawned import watch_spawn
@@ -35,8 +37,12 @@ from trueline.store import (
     FORMAT,
     SCRATCH_FOLDER,
     SCRIPT_FILE,
+    NewRun,
     Writer,
-    create_run_directory,
+    begin_run,
+    cannot_record,
+    join_run,
+    state_of_rank,
     write_info,
     write_tensors,
 )
@@ -85,11 +91,13 @@ class Recording:
     ) -> None:
         place = place_of_this_process()
         self.rank = rank if rank is not None else place.rank if place is not None else 0
-        self.directory = _rank_directory(stem, name) if directory is None else directory
-        self.budget = budget
-        self._describes = self.rank == 0 and directory is None
         self._started = perf_counter()
-        self.info = new_info(self.directory.name, command, script=script)
+        begun = _begin(stem, name, self.rank, directory)
+        self.directory = begun.directory
+        self.budget = budget
+        self._state = begun.state
+        self._describes = self.rank == 0 and directory is None
+        self.info = new_info(begun, command, script=script)
         if ranks is not None:
             self.info.world_size = ranks
         self.recorder = Recorder(
@@ -106,9 +114,9 @@ class Recording:
         )
         if last_step is not None or last_second is not None:
             self._end_after(math.inf if last_step is None else last_step, math.inf if last_second is None else last_second)
-        self._save()
+        self.recorder.on_failure = self._note_failure
         if self._describes:
-            sign(self.directory, self.info)
+            describe(self.directory, self.info)
         if self._describes and script is not None:
             _keep_script(Path(script), self.directory / SCRIPT_FILE)
         self._adapters: list[Adapter] = []
@@ -127,8 +135,11 @@ class Recording:
         _running.append(self)
         for watch in (self._process, self._files, self._network, self._generators):
             installed(watch, self._patches)
-        self._writers.install()
-        self._hook.install()
+        try:
+            self._writers.install()
+            self._hook.install()
+        except Exception as problem:  # noqa: BLE001 - the script runs, whatever keeps its recording from starting
+            self.recorder.fail(problem)
         os.register_at_fork(after_in_child=self.recorder.forget)
 
     def _framework_imported(self, framework: str) -> None:
@@ -189,11 +200,14 @@ class Recording:
             _running.remove(self)
         self._hook.remove()
         self._writers.remove()
-        for adapter in self._adapters:
-            adapter.finish(completed=status == "finished")
-            adapter.uninstall()
-        self._patches.undo()
-        self.recorder.close()
+        try:
+            for adapter in self._adapters:
+                adapter.finish(completed=status == "finished")
+                adapter.uninstall()
+            self._patches.undo()
+            self.recorder.end()
+        except Exception as problem:  # noqa: BLE001 - the script ends as it would without
+            self.recorder.fail(problem)
         # What adapters know of the script's objects would keep those alive until python itself is taken apart.
         self._adapters = []
         self.info.status = status
@@ -202,7 +216,32 @@ class Recording:
         self.info.ended = _now()
         self.info.seconds = perf_counter() - self._started
         self.info.recorder_error = self.recorder.failure
-        self._save()
+        # First where it takes no room.
+        told = self._tell()
+        self.recorder.close()
+        if self._describes:
+            try:
+                write_info(self.directory, self.info)
+            except OSError as problem:
+                if not told:
+                    self.recorder.fail(problem)
+        self._state.close()
+
+    def _tell(self) -> bool:
+        """Say in the state file how it goes; False where that is gone."""
+        info = self.info
+        try:
+            self._state.tell(
+                status=info.status, exit_code=info.exit_code, error=info.error, ended=info.ended, seconds=info.seconds,
+                recorder_error=info.recorder_error,
+            )  # fmt: skip
+        except OSError:
+            return False
+        return True
+
+    def _note_failure(self, reason: str) -> None:
+        self.info.recorder_error = reason
+        self._tell()
 
     def _save(self) -> None:
         if self._describes:
@@ -212,16 +251,40 @@ class Recording:
                 self.recorder.fail(problem)
 
 
+Made = TypeVar("Made")
+
+
+def unless_impossible(make: Callable[[], Made]) -> Made | None:
+    """Starting is part of recording: where there is no place for a run the user is told, and the script runs unrecorded.
+
+    Wrong usage is an error: nothing has run yet.
+    """
+    try:
+        return make()
+    except CannotRecord as problem:
+        reason = str(problem)
+    except TruelineError:
+        raise
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the script is to run
+        reason = f"{type(problem).__name__}: {problem}"
+    warn(f"nothing is recorded, and the script runs without: {' '.join(reason.split())}")
+    return None
+
+
 @contextmanager
-def record(name: str | None = None, *, budget: float = DEFAULT_BUDGET, tensors: Iterable[int] = ()) -> Iterator[Recording]:
+def record(name: str | None = None, *, budget: float = DEFAULT_BUDGET, tensors: Iterable[int] = ()) -> Iterator[Recording | None]:
     """Record what happens inside of the `with` block, from a notebook or from a script of your own.
 
     The run is written to `.trueline/runs` (or $TRUELINE_RUNS); check it with `trueline check NAME`. `tensors` are the steps
-    whose tensors are kept whole.
+    whose tensors are kept whole. Where nothing can be written a warning says so, and None is given.
     """
-    recording = Recording(
-        "recording", list(sys.argv), name=name, script=sys.argv[0] or None, budget=budget, kept_steps=frozenset(tensors)
+    script = sys.argv[0] or None
+    recording = unless_impossible(
+        lambda: Recording("recording", list(sys.argv), name=name, script=script, budget=budget, kept_steps=frozenset(tensors))
     )
+    if recording is None:
+        yield None
+        return
     recording.start()
     try:
         yield recording
@@ -231,12 +294,24 @@ def record(name: str | None = None, *, budget: float = DEFAULT_BUDGET, tensors: 
     recording.stop()
 
 
-def new_info(name: str, command: list[str], *, script: str | None) -> RunInfo:
+def describe(directory: Path, info: RunInfo) -> None:
+    """Write for the first time what is known of a run. Where that cannot be done there is none."""
+    try:
+        write_info(directory, info)
+    except OSError as problem:
+        if info.world_size == 1:
+            shutil.rmtree(directory, ignore_errors=True)
+        raise cannot_record(problem) from problem
+    sign(directory, info)
+
+
+def new_info(begun: NewRun, command: list[str], *, script: str | None) -> RunInfo:
     """The description of a run that starts now in this process."""
     place = place_of_this_process()
     return RunInfo(
         format=FORMAT,
-        name=name,
+        name=begun.directory.name,
+        number=begun.number,
         command=command,
         cwd=str(Path.cwd()),
         started=_now(),
@@ -256,13 +331,15 @@ def _keep_script(script: Path, copy: Path) -> None:
             copy.write_bytes(script.read_bytes())
 
 
-def _rank_directory(stem: str, name: str | None) -> Path:
-    """Ranks of one launch share a directory: named by the user, or after the process that started them all."""
+def _begin(stem: str, name: str | None, rank: int, directory: Path | None) -> NewRun:
+    """Ranks of one launch share a directory: named by the user, or after the process that started them all; or the one that
+    is given."""
+    if directory is not None:
+        return NewRun(directory, None, state_of_rank(directory, rank))
     place = place_of_this_process()
     if place is None:
-        return create_run_directory(stem, name)
-    shared = name or f"{stem}-{place.launch}-{os.getppid()}"
-    return create_run_directory(stem, shared, shared=True)
+        return begin_run(stem, name)
+    return join_run(name or f"{stem}-{place.launch}-{os.getppid()}", rank)
 
 
 def _now() -> str:

@@ -35,7 +35,8 @@ def load_script(script: str, args: list[str]) -> Program:
         raise ScriptNotFound(f"There is no script {script!r} in {Path.cwd()}. Check the path, or run a module with: -m MODULE")
     if path.is_dir():
         raise ScriptNotFound(f"{script!r} is a directory. Expected a Python script. Run a package with: -m PACKAGE")
-    file = os.path.join(os.getcwd(), script)  # noqa: PTH109, PTH118 - Path would tidy up what python leaves as given
+    # Path would tidy up what python leaves as given; and the folder in which python was started may be gone.
+    file = script if path.is_absolute() else os.path.join(os.getcwd(), script)  # noqa: PTH109, PTH118
     code = compile(path.read_bytes(), file, "exec", dont_inherit=True)
     folder = os.path.dirname(os.path.realpath(script))  # noqa: PTH120 - as python itself computes sys.path[0]
     return Program(path.stem, code, [script, *args], folder, file)

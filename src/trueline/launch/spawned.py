@@ -46,17 +46,21 @@ class RecordedWorker:
         self._ranks = ranks
 
     def __call__(self, rank: int, *args: Any) -> Any:
-        from trueline.launch.recording import Recording
+        from trueline.launch.recording import Recording, unless_impossible
 
-        recording = Recording(
-            "",
-            self._command,
-            budget=self._budget,
-            rank=rank,
-            ranks=self._ranks,
-            directory=self._directory,
-            keep_files=not is_rerun(),
+        recording = unless_impossible(
+            lambda: Recording(
+                "",
+                self._command,
+                budget=self._budget,
+                rank=rank,
+                ranks=self._ranks,
+                directory=self._directory,
+                keep_files=not is_rerun(),
+            )
         )
+        if recording is None:
+            return self._function(rank, *args)
         recording.start()
         try:
             result = self._function(rank, *args)

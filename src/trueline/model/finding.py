@@ -52,9 +52,12 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
+    """`incomplete`: why the record does not hold the whole training; None where it does."""
+
     status: str
     cause: str | None
     headline: str
+    incomplete: str | None = None
 
 
 class NonFinite(msgspec.Struct, frozen=True):
@@ -68,7 +71,8 @@ class NonFinite(msgspec.Struct, frozen=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """The JSON contract: everything that `trueline diagnose` and `trueline check` have to say of a run."""
+    """The JSON contract: everything that `trueline diagnose` and `trueline check` have to say of a run. `unseen`: what could not
+    be watched of it, see Run.unseen."""
 
     run: str
     verdict: Verdict
@@ -78,3 +82,4 @@ class Diagnosis(msgspec.Struct, frozen=True):
     comparison: Comparison | None = None
     nonfinite: NonFinite | None = None
     failed_watches: list[FailedWatch] = []
+    unseen: list[str] = []

@@ -16,7 +16,8 @@ from trueline.model.location import Location
 
 class RunInfo(msgspec.Struct):
     """`run.json`: what is known of a run as a whole. `status` is `running`, `finished`, `failed` or `interrupted`;
-    a run that still says `running` while its process is gone was killed (`killed` when read)."""
+    a run that still says `running` while its process is gone was killed (`killed` when read). `number`: its place in the
+    order in which the runs of its folder were started."""
 
     format: int
     name: str
@@ -36,6 +37,7 @@ class RunInfo(msgspec.Struct):
     world_size: int = 1
     seconds: float | None = None
     recorder_error: str | None = None
+    number: int | None = None
 
 
 class FailedWatch(msgspec.Struct, frozen=True):

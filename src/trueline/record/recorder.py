@@ -90,6 +90,8 @@ class Recorder:
         self.busy = False
         # Told of files that are written out of sight of Python's own functions; see files.py.
         self.before_writing: Callable[[Any], None] = lambda _path: None
+        # Told why recording has ended early.
+        self.on_failure: Callable[[str], None] = lambda _reason: None
         self._open_writer = open_writer
         self._writer: Writer | None = None
         self._seq = 0
@@ -103,6 +105,7 @@ class Recorder:
         self._urgent_steps: int | None = None
         self._close_looks = _MOST_CLOSE_LOOKS
         self._close_until = 0
+        self._ended = False
 
     def start(self, **meta: str) -> None:
         """Open the rank file, once a framework is there to be recorded."""
@@ -202,6 +205,9 @@ class Recorder:
         if isinstance(loss, float | None) and isinstance(grad_norm, float | None):
             late.append(values)
         else:
+            # The row is replaced when its numbers are there: should the script be killed before, they are missing and the step
+            # is not.
+            self.row("step", [*values[:3], _known(loss), _known(grad_norm), *values[5:]])
             self._late.append(values)
         for row in late:
             self.row("step", _with_numbers(row))
@@ -271,6 +277,7 @@ class Recorder:
         self.active = False
         self.failure = f"{type(problem).__name__}: {problem}"
         self._rows = {}
+        self.on_failure(self.failure)
         print(
             f"trueline: recording stopped at step {self.step} ({self.failure}). The script goes on; "
             "what was recorded until then can be checked.",
@@ -289,11 +296,9 @@ class Recorder:
             self._writer.discard()
             self._writer = None
 
-    def close(self) -> None:
-        """Write what is left and close the rank file."""
-        if self._writer is None:
-            return
-        if self.failure is None:
+    def end(self) -> None:
+        """Write what is left. Nothing is recorded any more."""
+        if self._writer is not None and self.failure is None and not self._ended:
             try:
                 for row in self._late:
                     self.row("step", _with_numbers(row))
@@ -304,9 +309,19 @@ class Recorder:
                 self.row("meta", ("alignment", to_json(self.alignment.summary())))
             self.row("meta", ("ended", "true"))
             self.commit()
+        self._ended = True
         self.active = False
-        self._writer.close()
-        self._writer = None
+
+    def close(self) -> None:
+        """Write what is left and close the rank file."""
+        self.end()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def _known(number: Any) -> float | str | None:
+    return _storable(number) if isinstance(number, float) else None
 
 
 def _storable(number: float | None) -> float | str | None:

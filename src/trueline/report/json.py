@@ -13,16 +13,20 @@ from trueline.model import Comparison, Diagnosis, Finding, Location, NonFinite, 
 def diagnosis_json(diagnosis: Diagnosis, info: RunInfo | None = None) -> bytes:
     """The document of DESIGN, indented, ending in a newline. NaN and infinity become null, as JSON has neither.
 
-    Beyond the contract it holds `recording`: how the script ended and whether the recorder kept up.
+    Beyond the contract it holds `recording`: how the script ended and whether the recorder kept up; `incomplete`: why
+    the record does not hold the whole training; `unseen`: what could not be watched of it.
     """
+    verdict = diagnosis.verdict
     document = {
         "schema": diagnosis.schema,
         "run": diagnosis.run,
         "reference": diagnosis.reference,
-        "verdict": diagnosis.verdict,
+        "verdict": {"status": verdict.status, "cause": verdict.cause, "headline": verdict.headline},
         "checklist": [_item(finding) for finding in diagnosis.checklist],
         "comparison": _comparison(diagnosis.comparison),
         "nonfinite": _nonfinite(diagnosis.nonfinite),
+        "incomplete": verdict.incomplete,
+        "unseen": diagnosis.unseen,
         "recording": None if info is None else _recording(info, diagnosis),
     }
     return msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2) + b"\n"

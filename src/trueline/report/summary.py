@@ -13,9 +13,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from trueline.diagnose.ending import how_it_ended
 from trueline.model import Event, HyperParameter, Location, Step
 from trueline.report.curve import draw_curve
-from trueline.report.terminal import how_it_ended
 from trueline.report.words import many, number, seconds, size
 from trueline.store import Run, size_of
 

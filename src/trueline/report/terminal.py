@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from trueline.diagnose.conclude import sentence_of
-from trueline.model import Conclusion, Diagnosis, Evidence, Finding, RunInfo
+from trueline.diagnose.ending import how_it_ended
+from trueline.model import Conclusion, Diagnosis, Evidence, Finding
 from trueline.model.parts import in_words
 from trueline.report.comparison import comparison_lines, divergence_panel
 from trueline.report.words import MARKS, many, number, percent, seconds, source_line
@@ -105,22 +106,6 @@ def _recording_line(run: Run) -> Text:
         missing = f"T{failed.in_words[1:]}. Not complete from then on: {in_words(failed.parts)}."
         text.append(f"\n {missing} The traceback: trueline doctor --last", style="not dim yellow")
     return text
-
-
-def how_it_ended(info: RunInfo) -> str | None:
-    """A sentence on a script that did not end well; None for one that did."""
-    if info.status == "failed":
-        code = "" if info.exit_code is None else f" with exit code {info.exit_code}"
-        return f"The script failed{code}{f': {info.error}' if info.error else '.'}"
-    if info.status == "interrupted":
-        return "The script was interrupted."
-    if info.status == "killed":
-        return "The script was killed before it could end."
-    if info.status == "running":
-        return f"The script is still running (process {info.pid})."
-    if info.exit_code:
-        return f"The script ended with exit code {info.exit_code}."
-    return None
 
 
 def checklist_table(diagnosis: Diagnosis) -> Table:

@@ -17,7 +17,22 @@ from trueline.store.format import (
 )
 from trueline.store.reader import Run
 from trueline.store.reading import RunBeingRead
-from trueline.store.runs import create_run_directory, delete_run, find_run, list_runs, runs_folder, size_of
+from trueline.store.runs import (
+    NewRun,
+    already_there,
+    begin_run,
+    cannot_record,
+    check_name,
+    delete_run,
+    find_run,
+    is_latest,
+    join_run,
+    list_runs,
+    name_now,
+    runs_folder,
+    size_of,
+    state_of_rank,
+)
 from trueline.store.tensors import StoredTensor, read_tensors, write_tensors
 from trueline.store.writer import Writer
 
@@ -32,19 +47,27 @@ __all__ = [
     "RERUN_FOLDER",
     "SCRATCH_FOLDER",
     "SCRIPT_FILE",
+    "NewRun",
     "Run",
     "RunBeingRead",
     "StoredTensor",
     "Writer",
-    "create_run_directory",
+    "already_there",
+    "begin_run",
+    "cannot_record",
+    "check_name",
     "delete_run",
     "find_run",
+    "is_latest",
+    "join_run",
     "last_step",
     "list_runs",
+    "name_now",
     "read_info",
     "read_tensors",
     "runs_folder",
     "size_of",
+    "state_of_rank",
     "write_info",
     "write_tensors",
 ]

@@ -1,5 +1,5 @@
 """The layout of a run directory: `run.json`, the script as `script.py`, one `rank<N>.sqlite` per rank (`rank<N>.journal` while it
-is made), `tensors/`, `feed/`."""
+is made), `tensors/`, `feed/`, and how recording goes in `run.state` and `rank<N>.state` (state.py)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from trueline import limits
 from trueline.errors import FormatTooNew, RunNotFound
 from trueline.model import RunInfo
 from trueline.reading import read_whole, reading
+from trueline.store.state import is_alive, is_over, read_state, state_files
 
 FORMAT = 2
 RUN_FILE = "run.json"
@@ -80,8 +81,7 @@ def read_info(directory: Path) -> RunInfo:
             )
         info = msgspec.json.decode(content, type=RunInfo)
         datetime.fromisoformat(info.started)
-    if info.status == "running" and not _alive(info.pid):
-        info.status = "killed"
+    _add_states(directory, info)
     return info
 
 
@@ -89,14 +89,16 @@ class _Format(msgspec.Struct):
     format: int | None = None
 
 
-def _alive(pid: int) -> bool:
-    # Others stand for groups of processes.
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
+def _add_states(directory: Path, info: RunInfo) -> None:
+    """What `run.json` does not tell: that of a process that was killed, or whose disk was full when it ended."""
+    states = {path: read_state(path) for path in state_files(directory)}
+    if info.status == "running":
+        path, main = next(iter(states.items()), (None, None))
+        if main is not None and main.status != "running":
+            info.status, info.exit_code, info.error = main.status, main.exit_code, main.error
+            info.ended, info.seconds = main.ended, main.seconds
+        elif is_over(path, main) if path is not None else not is_alive(info.pid):
+            info.status = "killed"
+    if info.recorder_error is None:
+        failures = (state.recorder_error for state in states.values() if state is not None)
+        info.recorder_error = next(filter(None, failures), None)

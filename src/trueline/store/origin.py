@@ -6,6 +6,7 @@ key that only this user has. A run that was copied, or came from elsewhere, has 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import json
@@ -25,7 +26,8 @@ _LONGEST = 200
 
 def sign(directory: Path, info: RunInfo) -> None:
     """A user without a place for a key records all the same; such runs are not run again unasked."""
-    with suppress(OSError):
+    # RuntimeError: there is no home.
+    with suppress(OSError, RuntimeError):
         key = _key(make=True)
         (directory / ORIGIN_FILE).write_text(_signature(key, directory, info), encoding="ascii")
 
@@ -35,19 +37,26 @@ def is_own(directory: Path, info: RunInfo) -> bool:
     try:
         key = _key(make=False)
         given = read_whole(directory / ORIGIN_FILE, _LONGEST)
-    except (OSError, Unreadable):
+    except (OSError, RuntimeError, Unreadable):
         return False
     return hmac.compare_digest(given, _signature(key, directory, info).encode())
 
 
+def key_folder() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "trueline"
+
+
 def _key(*, make: bool) -> bytes:
-    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "trueline"
+    folder = key_folder()
     path = folder / "key"
     if make and not path.exists():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         partial = folder / f"key.{os.getpid()}"
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
+            # Nobody takes it for a leftover of a process that is gone.
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             file.write(secrets.token_bytes(_KEY_BYTES))
         # Whoever is first makes the key: a link never replaces one.
         with suppress(FileExistsError):

@@ -70,6 +70,7 @@ class AdapterContract:
     def recorded(self, folder: Path, plan: Plan) -> tuple[Run, list[float]]:
         with _runs_in(folder), record(name="contract") as recording:
             losses = type(self).training(plan)
+        assert recording is not None
         run = Run(recording.directory)
         assert run.info.recorder_error is None
         assert self.training.framework in run.info.frameworks

@@ -25,9 +25,9 @@ import msgspec
 from trueline.launch.place import RERUN_VARIABLE
 from trueline.rerun.before import UNCHANGED, Before, before
 from trueline.rerun.sandbox.process import Sandbox, refusal, started, waited
-from trueline.rerun.sandbox.staging import staging_in
 from trueline.store import Run
 from trueline.store.runs import RUNS_VARIABLE
+from trueline.store.staging import staging_in
 
 _SHARE_OF_MEMORY = 0.5
 _LEAST_ROOM = 64 << 20

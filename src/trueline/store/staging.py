@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -19,15 +20,25 @@ def staging_in(directory: Path) -> Iterator[Path]:
     remove_staging(staging)
     for name in ("shared", "stage"):
         (staging / name).mkdir(parents=True)
+    descriptor = os.open(staging, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        # Held until this is over, or this process is: nobody takes it for a leftover.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield staging
     finally:
+        os.close(descriptor)
         remove_staging(staging)
 
 
 def remove_staging(staging: Path) -> None:
-    """The work folder of an overlay lets not even its owner look into it."""
-    for folder in staging.glob("layers/*/work/work"):
-        with suppress(OSError):
-            folder.chmod(0o700)
+    """Links lead out of it, and are not followed."""
+    layers = staging / "layers"
+    if layers.is_dir() and not any(folder.is_symlink() for folder in (staging, layers)):
+        for layer in os.scandir(layers):
+            # The work folder of an overlay lets not even its owner look into it.
+            work = Path(layer.path, "work", "work")
+            if layer.is_dir(follow_symlinks=False) and not work.parent.is_symlink() and not work.is_symlink():
+                with suppress(OSError):
+                    work.chmod(0o700)
     shutil.rmtree(staging, ignore_errors=True)
