@@ -15,6 +15,7 @@ from types import FrameType
 from trueline.cli.progress import Progress
 from trueline.cli.script import Script
 from trueline.errors import RunExists, TruelineError
+from trueline.report.console import flush_output
 from trueline.report.words import many
 from trueline.rerun import STEPS, Rerun, Terms, look_closer, rerun_first_steps, why_no_closer_look, why_no_rerun
 from trueline.rerun.before import write_changes
@@ -39,7 +40,7 @@ def record_script(script: Script, name: str | None, *, output_to_stderr: bool = 
     """
     directory, command = _new_run(script, name)
     files = Inventory(_folders_of(script), runs_folder()) if again else None
-    output = _STDERR if output_to_stderr else _STDOUT
+    output = None if not output_to_stderr else subprocess.DEVNULL if sys.__stderr__ is None else _STDERR
     child = subprocess.Popen(command, stdout=output, preexec_fn=_end_with_this_process())  # noqa: PLW1509, S603 - running the user's script is the job
     _wait_for(child, script, directory)
     _see_that_it_started(child, directory)
@@ -68,8 +69,7 @@ def _new_run(script: Script, name: str | None) -> tuple[Path, list[str]]:
     """Where the run will be, and the command that makes it."""
     script.check()
     name = _free_name(script.stem, name)
-    # What was printed so far comes before what the script prints.
-    sys.stdout.flush()
+    flush_output()
     return runs_folder() / name, [sys.executable, "-m", "trueline", "run", "--name", name, *script.command]
 
 

@@ -26,6 +26,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from trueline.store.journal import beyond_standard_streams
+
 LOG = "files.jsonl"
 # All copies of a run together, and what each may take of the room that is left.
 MOST_BYTES = 2 << 30
@@ -214,7 +216,7 @@ class KeptFiles:
             with suppress(FileExistsError):
                 os.mkdir(self._folder)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            self._log = _open(f"{self._folder}/{LOG}", flags, 0o600)
+            self._log = beyond_standard_streams(_open(f"{self._folder}/{LOG}", flags, 0o600))
 
 
 def _of_name(path: str) -> str:

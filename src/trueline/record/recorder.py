@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
@@ -11,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from trueline.output import warn
 from trueline.record.alignment import Alignment
 from trueline.record.callsite import CallSites
 from trueline.record.sampling import TRACED_STEPS, Sampling
@@ -247,10 +247,9 @@ class Recorder:
         self.active = False
         self.failure = f"{type(problem).__name__}: {problem}"
         self._rows = {}
-        print(
-            f"trueline: recording stopped at step {self.step} ({self.failure}). The script goes on; "
-            "what was recorded until then can be checked.",
-            file=sys.stderr,
+        warn(
+            f"recording stopped at step {self.step} ({self.failure}). The script goes on; "
+            "what was recorded until then can be checked."
         )
 
     def forget(self) -> None:

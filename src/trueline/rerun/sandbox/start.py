@@ -193,11 +193,10 @@ def _needed_folders(written: tuple[str, ...]) -> list[str]:
 
 
 def _copy_of(stream: int) -> int:
-    try:
-        return os.dup(stream)
-    except OSError:
-        # Closed: what is written there goes nowhere.
+    # Closed from the start: the descriptor may be somebody else's by now, and what is written there goes nowhere.
+    if (sys.__stdin__, sys.__stdout__, sys.__stderr__)[stream] is None:
         return os.open(os.devnull, os.O_RDWR)
+    return os.dup(stream)
 
 
 def _room() -> int:
