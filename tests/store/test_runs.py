@@ -34,7 +34,7 @@ def test_free_names_are_made_of_the_script_and_the_time(folder: Path) -> None:
 
 def test_a_given_name_is_used_once(folder: Path) -> None:
     assert create_run_directory("train", "first try") == folder / "first try"
-    with pytest.raises(RunExists, match="trueline runs delete first try"):
+    with pytest.raises(RunExists, match="trueline runs delete 'first try'"):
         create_run_directory("train", "first try")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -158,7 +159,7 @@ def _free_name(stem: str, name: str | None) -> str:
     if (runs_folder() / name).exists():
         raise RunExists(
             f"A run named {name!r} exists already in {runs_folder()}. "
-            f"Give another --name, or delete it with: trueline runs delete {name}"
+            f"Give another --name, or delete it with: trueline runs delete {shlex.quote(name)}"
         )
     return name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import statistics
 from typing import Any
 
@@ -36,7 +37,7 @@ def print_data_report(console: Console, diagnosis: Diagnosis, tables: list[Table
             console.print(details_of(finding))
     else:
         console.print()
-        console.print(Text(f" Evidence and limits: trueline data {diagnosis.run} -v", style="dim"), soft_wrap=True)
+        console.print(Text(f" Evidence and limits: trueline data {shlex.quote(diagnosis.run)} -v", style="dim"), soft_wrap=True)
 
 
 def data_json(diagnosis: Diagnosis, tables: list[TableSummary]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -40,7 +41,7 @@ def print_report(console: Console, diagnosis: Diagnosis, run: Run, *, verbose: b
             console.print(details_of(finding))
     else:
         console.print()
-        console.print(Text(f" Evidence and limits: trueline check {diagnosis.run} -v", style="dim"), soft_wrap=True)
+        console.print(Text(f" Evidence and limits: trueline check {shlex.quote(diagnosis.run)} -v", style="dim"), soft_wrap=True)
         if diagnosis.verdict.cause:
             console.print(Text(f" About this fault:    trueline explain {diagnosis.verdict.cause}", style="dim"))
 

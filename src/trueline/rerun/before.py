@@ -11,6 +11,7 @@ import msgspec
 
 from trueline.record.kept_files import LOG
 from trueline.store import BEFORE_FOLDER, Run
+from trueline.store.format import replace_file
 
 # Longer logs than a recording writes are not of a recording.
 _MOST_BYTES = 64 << 20
@@ -69,7 +70,7 @@ def before(run: Run) -> Before:
 def write_changes(directory: Path, changes: Changes) -> None:
     """A run on a full disk goes without."""
     with suppress(OSError):
-        (directory / _CHANGES_FILE).write_bytes(msgspec.json.encode(changes))
+        replace_file(directory / _CHANGES_FILE, msgspec.json.encode(changes))
 
 
 def changes_of(directory: Path) -> Changes:

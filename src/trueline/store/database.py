@@ -31,7 +31,8 @@ def open_rank(directory: Path, rank: int, *, finished: bool) -> sqlite3.Connecti
                 if not database.is_file():
                     raise
         # It was there from the start, or has just come in the place of the journal.
-        connection = sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)
+        # Nobody writes to it any more: without locks, SQLite puts no files of its own beside it, wherever a link leads.
+        connection = sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
         connection.execute("SELECT count(*) FROM meta").fetchone()
     except (sqlite3.Error, OSError, OverflowError) as problem:
         raise RunNotFound(f"{database} cannot be read ({problem}). Record the run again.") from problem

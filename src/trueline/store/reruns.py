@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from trueline.store.format import replace_file
+
 RERUNS_FILE = "reruns.json"
 _LARGEST = 1 << 20
 
@@ -30,4 +32,4 @@ def rerun_notes(directory: Path) -> dict[str, RerunNote]:
 
 def note_rerun(directory: Path, folder: str, note: RerunNote) -> None:
     notes = rerun_notes(directory) | {folder: note}
-    (directory / RERUNS_FILE).write_bytes(msgspec.json.encode(notes))
+    replace_file(directory / RERUNS_FILE, msgspec.json.encode(notes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 from datetime import datetime
@@ -37,7 +38,7 @@ def create_run_directory(stem: str, name: str | None = None, *, shared: bool = F
         except FileExistsError as problem:
             raise RunExists(
                 f"A run named {name!r} exists already in {folder}. Give another --name, or delete it with: "
-                f"trueline runs delete {name}"
+                f"trueline runs delete {shlex.quote(name)}"
             ) from problem
         except OSError as problem:
             raise _unwritable(folder, problem) from problem
@@ -93,7 +94,13 @@ def delete_run(directory: Path) -> None:
     info = read_info(directory)
     if info.status == "running":
         raise TruelineError(f"Run {info.name!r} is still being recorded by process {info.pid}. Stop the script first.")
-    shutil.rmtree(directory)
+    try:
+        # Of a link only the link goes, here and inside of the run.
+        directory.unlink() if directory.is_symlink() else shutil.rmtree(directory)
+    except OSError as problem:
+        raise TruelineError(
+            f"{directory} cannot be deleted as a whole ({problem.filename}: {problem.strerror}). Delete the rest by hand."
+        ) from problem
 
 
 def size_of(directory: Path) -> int:
@@ -103,7 +110,7 @@ def size_of(directory: Path) -> int:
 
 def _file_size(path: Path) -> int:
     try:
-        status = path.stat()
+        status = path.lstat()
     except FileNotFoundError:  # a journal goes when it is folded
         return 0
     return status.st_size if stat.S_ISREG(status.st_mode) else 0

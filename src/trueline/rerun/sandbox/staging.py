@@ -27,6 +27,9 @@ def staging_in(directory: Path) -> Iterator[Path]:
 
 def remove_staging(staging: Path) -> None:
     """The work folder of an overlay lets not even its owner look into it."""
+    if staging.is_symlink():
+        staging.unlink()
+        return
     for folder in staging.glob("layers/*/work/work"):
         with suppress(OSError):
             folder.chmod(0o700)

@@ -147,7 +147,10 @@ def _doubt(run: Run, found: Before, way: Way) -> str | None:
 def _take_out(made: Path, target: Path) -> None:
     """The record comes to its place, where one of an earlier time may be."""
     if made.is_dir():
-        shutil.rmtree(target, ignore_errors=True)
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target, ignore_errors=True)
+        else:
+            target.unlink(missing_ok=True)
         made.rename(target)
 
 
