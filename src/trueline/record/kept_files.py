@@ -37,6 +37,7 @@ _MOST_ENTRIES = 20_000
 _MOST_SUSPECT = 64 << 20
 _BLOCK = 8 << 20
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
+_SHARED_MEMORY = "/dev/shm/"
 
 # Held before anything is replaced: what is done here is not the script's doing.
 _open, _write, _read, _close = os.open, os.write, os.read, os.close
@@ -95,7 +96,8 @@ class KeptFiles:
         self._told(self._keep_attributes, os.path.realpath(path))
 
     def _told(self, keep: Any, *paths: str) -> None:
-        if getattr(self._busy, "now", False) or paths[-1].startswith(self._system):
+        path = paths[-1]
+        if getattr(self._busy, "now", False) or (path.startswith(self._system) and not path.startswith(_SHARED_MEMORY)):
             return
         self._busy.now = True
         try:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 LOG = "files.jsonl"
 _NOT_COVERED = ("/dev/", "/proc/", "/sys/")
+_SHARED_MEMORY = "/dev/shm/"
 
 
 def undo(folder: str) -> None:
@@ -47,7 +48,9 @@ def _entries(log: str) -> list[dict[str, Any]]:
 def _is_of_files(entry: dict[str, Any]) -> bool:
     """Devices and processes are no files that a recording keeps, and are not covered by the view."""
     path, copy = entry.get("path"), entry.get("copy")
-    if not isinstance(path, str) or os.path.normpath(path) != path or path.startswith(_NOT_COVERED):
+    if not isinstance(path, str) or os.path.normpath(path) != path:
+        return False
+    if path.startswith(_NOT_COVERED) and not path.startswith(_SHARED_MEMORY):
         return False
     return path.startswith("/") and (copy is None or (isinstance(copy, str) and os.path.basename(copy) == copy))
 
