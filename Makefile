@@ -11,10 +11,10 @@ PEERS_DONE := .venv-peers/.setup-done
 setup: $(SETUP_DONE)
 
 # torch goes first and alone: resolved together with the rest, pip may choose another torch or another numpy.
-$(SETUP_DONE): pyproject.toml
+$(SETUP_DONE): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check numpy==1.26.4 --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 # The broken script must be found out (exit code 1), the healthy one must pass (exit code 0), the port must be told apart from its

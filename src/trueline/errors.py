@@ -15,9 +15,6 @@ Every message says what happened, what was received, and what to do.
 
 from __future__ import annotations
 
-import sys
-from contextlib import suppress
-
 
 class TruelineError(Exception):
     """Base of all errors that carry a message for the user."""
@@ -53,11 +50,3 @@ class RunAmbiguous(TruelineError):
 
 class CannotRecord(TruelineError):
     pass
-
-
-def warn(text: str) -> None:
-    """Say something to the user of a script that runs: on stderr, and nowhere where that is closed."""
-    if sys.stderr is not None:
-        with suppress(OSError, ValueError):
-            sys.stderr.write(f"trueline: {text}\n")
-            sys.stderr.flush()

@@ -36,7 +36,7 @@ def test_a_given_name_is_used_once(folder: Path) -> None:
     directory = begin_run("train", "first try").directory
     assert directory == folder / "first try"
     write_info(directory, run_info("first try"))
-    with pytest.raises(RunExists, match="trueline runs delete first try"):
+    with pytest.raises(RunExists, match="trueline runs delete 'first try'"):
         begin_run("train", "first try")
 
 

@@ -10,6 +10,7 @@ import click
 
 from trueline.cli.verdict import NOTHING_FOUND, PROBLEM_FOUND
 from trueline.errors import TruelineError
+from trueline.report.console import say
 from trueline.report.words import many
 
 if TYPE_CHECKING:
@@ -124,15 +125,15 @@ def _check_written(path: Path, weights: dict[str, tuple[str, Any]]) -> None:
 def _tell(source: TensorSource, translation: Translation, out: Path) -> None:
     renamed = sum(each.source != each.name for each in translation.tensors)
     count = many(len(translation.tensors), "tensor")
-    click.echo(f"{source.path} → {out}: {count}, {renamed} renamed, read back and equal bit by bit.")
+    say(f"{source.path} → {out}: {count}, {renamed} renamed, read back and equal bit by bit.")
     beside = len(source.entries) - len(source.model_entries)
     if beside:
-        click.echo(f" Left out: {many(beside, 'tensor')} beside the model ({source.model!r}).")
+        say(f" Left out: {many(beside, 'tensor')} beside the model ({source.model!r}).")
     for title, names in (
         ("Left out, as the target has no such thing", translation.left_out),
         ("Missing in IN, so the target keeps its own", translation.missing),
     ):
         if names:
-            click.echo(f" {title}: {', '.join(names)}")
+            say(f" {title}: {', '.join(names)}")
     for note in translation.notes:
-        click.echo(f" {note}")
+        say(f" {note}")

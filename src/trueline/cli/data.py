@@ -11,7 +11,7 @@ import click
 from trueline.cli.verdict import FAILED, NOTHING_FOUND, PROBLEM_FOUND, STANDARD_OUTPUT, check_json_target, write_document
 from trueline.errors import TruelineError
 from trueline.model import Conclusion, Diagnosis, Finding, Verdict
-from trueline.report.console import output_console
+from trueline.report.console import output_console, say
 from trueline.store.manifest import Manifest
 
 _STEPS = 1000
@@ -91,7 +91,7 @@ def command(
     if json_target != STANDARD_OUTPUT:
         print_data_report(output_console(), diagnosis, summaries, verbose=verbose)
         if manifest_target is not None:
-            click.echo(f" Manifest written to {manifest_target}")
+            say(f" Manifest written to {manifest_target}")
     ctx.exit(_exit_code(diagnosis))
 
 
@@ -132,8 +132,8 @@ def _progress(words: str) -> Iterator[Callable[[float | None, int], None] | None
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}"), TimeRemainingColumn(),
-        console=console, transient=True,
+        TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[rows]}", markup=False),
+        TimeRemainingColumn(), console=console, transient=True,
     ) as bar:  # fmt: skip
         task = bar.add_task(words, total=None, rows="")
 

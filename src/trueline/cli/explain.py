@@ -17,7 +17,7 @@ from trueline.report.console import output_console
 @click.argument("check_id", metavar="ID", required=False)
 def command(check_id: str | None) -> None:
     """Print what a checklist item checks, why it matters, how it is found and what to do. Without ID: list the items."""
-    console = output_console()
+    console = output_console(own_pages=True)
     if check_id is None:
         for check in registry().values():
             console.print(Text.assemble((f"{check.id:<8}", "bold cyan"), check.title))

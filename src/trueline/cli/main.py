@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
+import traceback
 from typing import NoReturn
 
 import click
@@ -11,6 +13,7 @@ import click
 import trueline
 from trueline.cli.run import Launch
 from trueline.errors import TruelineError
+from trueline.output import warn
 from trueline.store.leftovers import clear_leftovers
 
 COMMANDS = ("run", "diagnose", "check", "compare", "show", "runs", "data", "params", "convert", "review", "explain", "doctor")
@@ -40,6 +43,19 @@ def cli() -> None:
     """
 
 
+def _tell(problem: click.ClickException) -> None:
+    shown = io.StringIO()
+    problem.show(file=shown)
+    for line in shown.getvalue().rstrip("\n").split("\n"):
+        _line(line)
+
+
+def _line(words: str) -> None:
+    from trueline.report.console import say
+
+    say(words, stderr=True)
+
+
 def main() -> NoReturn:
     """Entry point. Exit codes: 0 nothing found, 1 problem found, 2 wrong usage or internal error, 3 with
     --strict where not all was recorded; `run` gives the script's."""
@@ -49,12 +65,16 @@ def main() -> NoReturn:
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as problem:
-        problem.show()
+        _tell(problem)
         sys.exit(2)
     except click.Abort:
         sys.exit(130)
     except TruelineError as problem:
-        print(f"trueline: {problem}", file=sys.stderr)
+        warn(str(problem))
+        sys.exit(2)
+    except Exception:  # noqa: BLE001 - the last boundary: exit code 1 says that a problem was found, which is not so
+        for line in traceback.format_exc().rstrip("\n").split("\n"):
+            _line(line)
         sys.exit(2)
     if isinstance(result, Launch):
         # Outside of click, which would turn the script's own KeyboardInterrupt and EOFError into messages of its own.

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from rich.text import Text
 
-from trueline.report.console import output_console
+from trueline.report.console import StatusLine, output_console
 from trueline.report.words import many, number
 from trueline.store.format import journal_file
 from trueline.store.journal import read_frames
-
-_SAVE_TITLE, _RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 
 
 class Progress:
@@ -27,15 +23,14 @@ class Progress:
     """
 
     def __init__(self, command: list[str], directory: Path, words: str | None = None) -> None:
-        self._terminal = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-        self._in_title = sys.stdout.isatty()
+        self._line = StatusLine()
         self._steps = StepReader(directory)
         self._words = words or f"Recording {shlex.join(command)} (Ctrl-C ends the script, not the diagnosis)"
 
     def __enter__(self) -> Self:
-        if self._terminal:
+        if self._line.is_shown:
             output_console(stderr=True).print(Text(self._words, style="dim"), soft_wrap=True)
-            self._write(_SAVE_TITLE if self._in_title else "")
+            self._line.begin()
         return self
 
     def follow(self, directory: Path) -> None:
@@ -45,20 +40,12 @@ class Progress:
         self.update()
 
     def update(self) -> None:
-        if not self._terminal:
-            return
-        seen = self._steps.last_step()
-        words = "starting" if seen is None else f"{many(seen[0], 'step')}, loss {number(seen[1])}"
-        self._write(f"\x1b]0;trueline: {words}\x07" if self._in_title else f"\r\x1b[K{words}")
+        if self._line.is_shown:
+            seen = self._steps.last_step()
+            self._line.show("starting" if seen is None else f"{many(seen[0], 'step')}, loss {number(seen[1])}")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._terminal:
-            self._write(_RESTORE_TITLE if self._in_title else "\r\x1b[K")
-
-    @staticmethod
-    def _write(text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        self._line.end()
 
 
 class StepReader:

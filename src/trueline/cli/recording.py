@@ -10,11 +10,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import gettempdir
 from types import FrameType
 
 from trueline.cli.progress import Progress
 from trueline.cli.script import Script
 from trueline.errors import TruelineError
+from trueline.report.console import flush_output
 from trueline.report.words import many
 from trueline.rerun import STEPS, Rerun, Terms, look_closer, rerun_first_steps, why_no_closer_look, why_no_rerun
 from trueline.rerun.before import write_changes
@@ -48,12 +50,17 @@ def record_script(script: Script, name: str | None, *, output_to_stderr: bool = 
     """
     directory, command = _new_run(script, name)
     files = Inventory(_folders_of(script), runs_folder()) if again else None
-    output = _STDERR if output_to_stderr else _STDOUT
-    child = subprocess.Popen(command, stdout=output, preexec_fn=_end_with_this_process())  # noqa: PLW1509, S603 - running the user's script is the job
+    shared = Inventory(_shared_folders(), runs_folder()) if again else None
+    output = None if not output_to_stderr else subprocess.DEVNULL if sys.__stderr__ is None else _STDERR
+    # Descriptors that this process was given are the script's too.
+    child = subprocess.Popen(command, stdout=output, close_fds=False, preexec_fn=_end_with_this_process())  # noqa: PLW1509, S603 - running the user's script is the job
     _wait_for(child, script, directory)
     _see_that_it_started(child, directory)
-    if files is not None:
-        write_changes(directory, files.changes())
+    if files is not None and shared is not None:
+        found = files.changes()
+        # What others change there meanwhile is not the script's doing; what they make is not missed.
+        found.made = sorted({*found.made, *shared.changes().made})
+        write_changes(directory, found)
     return directory
 
 
@@ -77,8 +84,7 @@ def _new_run(script: Script, name: str | None) -> tuple[Path, list[str]]:
     script.check()
     name = _free_name(script.stem, name)
     _see_that_there_is_a_place()
-    # What was printed so far comes before what the script prints.
-    sys.stdout.flush()
+    flush_output()
     return runs_folder() / name, [sys.executable, "-m", "trueline", "run", "--name", name, *script.command]
 
 
@@ -131,6 +137,11 @@ def _folders_of(script: Script) -> list[Path]:
     named = [Path(word) for word in script.command if word and not word.startswith("-")]
     folders = [path if path.is_dir() else path.parent for path in named if _exists(path)]
     return [Path.cwd(), *folders]
+
+
+def _shared_folders() -> list[Path]:
+    """Where programs of all kinds put files for a while."""
+    return [Path(gettempdir()), Path("/dev/shm")]  # noqa: S108 - looked at, not written
 
 
 def _exists(path: Path) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from trueline.report.console import say
 from trueline.report.review_sheet import ABOUT, review_sheet
 from trueline.store import Run, find_run
 
@@ -26,4 +27,4 @@ def command(run_name: str, output: Path | None, samples: int) -> None:
         run.close()
     target = output or Path("review.html")
     target.write_text(page, encoding="utf-8")
-    click.echo(f"Review sheet of {run.info.name}: {target}")
+    say(f"Review sheet of {run.info.name}: {target}")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from trueline.errors import TruelineError
 from trueline.model import RunInfo
-from trueline.report.console import output_console
+from trueline.report.console import output_console, say
 from trueline.report.words import many, number, seconds, size
 from trueline.store import delete_run, find_run, last_step, list_runs, runs_folder, size_of
 
@@ -59,11 +59,11 @@ def prune_command(keep: int | None, days: float | None, yes: bool) -> None:
         old = [each for each in runs if _age(each[1]) > timedelta(days=days or 0)]
     doomed = [directory for directory, info in old if info.status != "running"]
     if not doomed:
-        click.echo(f"Nothing to prune in {runs_folder()}.")
+        say(f"Nothing to prune in {runs_folder()}.")
         return
     if not yes:
         for directory in doomed:
-            click.echo(directory.name)
+            say(directory.name)
         if not sys.stdin.isatty():
             raise TruelineError(
                 f"Prune would delete {many(len(doomed), 'run')}, and there is no terminal to ask on. Confirm with: --yes"
@@ -101,7 +101,7 @@ def _delete(directories: list[Path]) -> None:
     freed = sum(size_of(directory) for directory in directories)
     for directory in directories:
         delete_run(directory)
-    click.echo(f"Deleted {many(len(directories), 'run')} ({size(freed)}).")
+    say(f"Deleted {many(len(directories), 'run')} ({size(freed)}).")
 
 
 def _age(info: RunInfo) -> timedelta:

@@ -15,9 +15,9 @@ from trueline.cli.script import Script
 from trueline.cli.verdict import STANDARD_OUTPUT, Reruns, check_json_target, report_run
 from trueline.errors import RunNotFound, TruelineError
 from trueline.rerun import Terms, Way
-from trueline.store import MANIFEST_FILE, find_run, is_latest
+from trueline.store import find_run, is_latest
+from trueline.store.manifest import keep as keep_manifest
 from trueline.store.manifest import read as read_manifest
-from trueline.store.manifest import write as write_manifest
 
 
 class ScriptCommand(click.Command):
@@ -89,7 +89,7 @@ def conclude(
         if terms is not None:
             reruns = Reruns(partial(record_again, script, terms), partial(record_closer, script, terms))
     if expected is not None:
-        write_manifest(expected, directory / MANIFEST_FILE)
+        keep_manifest(expected, directory)
     comparison = None if given is None else partial(compare_with, given, script=script, map_file=map_file, write_map=write_map)
     return report_run(directory, json_target=json_target, verbose=verbose, strict=strict, reruns=reruns, comparison=comparison)
 

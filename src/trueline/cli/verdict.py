@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,9 +11,10 @@ import msgspec
 from trueline.checks import look_again, run_checks
 from trueline.diagnose import diagnose, diagnose_nothing, with_comparison
 from trueline.diagnose.ending import how_it_ended
-from trueline.errors import RunNotFound, TruelineError, warn
+from trueline.errors import RunNotFound, TruelineError
 from trueline.model import Comparison, Conclusion, Diagnosis, Finding, RunInfo
-from trueline.report.console import output_console
+from trueline.output import warn
+from trueline.report.console import output_console, write_out
 from trueline.report.json import diagnosis_json
 from trueline.report.terminal import print_report
 from trueline.store import CLOSER_FOLDER, Run, read_info
@@ -147,8 +147,7 @@ def _write_json(diagnosis: Diagnosis, info: RunInfo, target: str | None) -> None
 def write_document(document: bytes, target: str) -> None:
     """Write JSON to a file, or to standard output."""
     if target == STANDARD_OUTPUT:
-        sys.stdout.write(document.decode())
-        sys.stdout.flush()
+        write_out(document.decode())
         return
     try:
         Path(target).write_bytes(document)

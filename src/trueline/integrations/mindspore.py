@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 from mindspore.train import Callback
 
 from trueline.launch.recording import DEFAULT_BUDGET, Recording, is_recording, unless_impossible
+from trueline.output import warn
 
 
 class TruelineCallback(Callback):  # type: ignore[misc]
@@ -71,11 +72,7 @@ class TruelineCallback(Callback):  # type: ignore[misc]
         if TruelineCallback._waiting is self:
             TruelineCallback._waiting = None
         if self._recording is None and self._directory is not None and self._depth == 1:
-            print(
-                "trueline: this callback has recorded a training already; the next one is not recorded. "
-                "Make a TruelineCallback for each.",
-                file=sys.stderr,
-            )
+            warn("this callback has recorded a training already; the next one is not recorded. Make a TruelineCallback for each.")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None) -> None:

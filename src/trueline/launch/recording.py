@@ -17,11 +17,12 @@ from typing import Any, TypeVar
 
 import trueline
 from trueline.adapters import FRAMEWORKS, Adapter, adapter_for
-from trueline.errors import CannotRecord, TruelineError, warn
+from trueline.errors import CannotRecord, TruelineError
 from trueline.launch.imports import ImportHook
 from trueline.launch.place import place_of_this_process
 from trueline.launch.spawned import watch_spawn
 from trueline.model import RunInfo
+from trueline.output import warn
 from trueline.record import Recorder
 from trueline.record.alignment import Alignment
 from trueline.record.files import NATIVE_WRITERS, FileWatch

@@ -33,7 +33,7 @@ class FailedWatches:
         self._failed.append(found)
         self.keep_traceback(watch, step, problem)
         return (
-            f"trueline: the watch {watch} failed at step {step} ({found.error}) and is off. Not complete from now on: "
+            f"the watch {watch} failed at step {step} ({found.error}) and is off. Not complete from now on: "
             f"{in_words(found.parts)}. Items that need it will not be checked; everything else is recorded. "
             "The traceback: trueline doctor --last"
         )

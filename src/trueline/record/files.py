@@ -60,7 +60,7 @@ class FileWatch:
             patches.replace(os, name, self._watched_name(getattr(os, name), "making", 0))
         patches.replace(os, "link", self._watched_pair(os.link, self._about_to_link))
         patches.replace(os, "symlink", self._watched_name(os.symlink, "making", 1))
-        for name in ("chmod", "chown", "lchown", "utime"):
+        for name in ("chmod", "chown", "lchown", "utime", "fchmod", "fchown"):
             patches.replace(os, name, self._watched_name(getattr(os, name), "changing", 0))
         patches.replace(os, "truncate", self._watched_name(os.truncate, "writing", 0))
         patches.replace(sqlite3, "connect", self._watched_connect())
@@ -137,7 +137,7 @@ class FileWatch:
 
     @noting
     def _tell_kept(self, what: str, given: Any, folder: int | None) -> None:
-        path = _whole(given, folder)
+        path = _whole(f"/proc/self/fd/{given}" if what == "changing" and isinstance(given, int) else given, folder)
         if path is not None and self._kept is not None:
             getattr(self._kept, what)(path)
 

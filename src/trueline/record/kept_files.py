@@ -26,6 +26,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from trueline.store.journal import beyond_standard_streams
+
 LOG = "files.jsonl"
 # All copies of a run together, and what each may take of the room that is left.
 MOST_BYTES = 2 << 30
@@ -35,6 +37,7 @@ _MOST_ENTRIES = 20_000
 _MOST_SUSPECT = 64 << 20
 _BLOCK = 8 << 20
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
+_SHARED_MEMORY = "/dev/shm/"
 
 # Held before anything is replaced: what is done here is not the script's doing.
 _open, _write, _read, _close = os.open, os.write, os.read, os.close
@@ -93,7 +96,8 @@ class KeptFiles:
         self._told(self._keep_attributes, os.path.realpath(path))
 
     def _told(self, keep: Any, *paths: str) -> None:
-        if getattr(self._busy, "now", False) or paths[-1].startswith(self._system):
+        path = paths[-1]
+        if getattr(self._busy, "now", False) or (path.startswith(self._system) and not path.startswith(_SHARED_MEMORY)):
             return
         self._busy.now = True
         try:
@@ -214,7 +218,7 @@ class KeptFiles:
             with suppress(FileExistsError):
                 os.mkdir(self._folder)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            self._log = _open(f"{self._folder}/{LOG}", flags, 0o600)
+            self._log = beyond_standard_streams(_open(f"{self._folder}/{LOG}", flags, 0o600))
 
 
 def _of_name(path: str) -> str:

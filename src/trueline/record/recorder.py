@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
@@ -11,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from trueline.output import warn
 from trueline.record.alignment import Alignment
 from trueline.record.callsite import CallSites
 from trueline.record.failed_watches import FailedWatches
@@ -260,7 +260,7 @@ class Recorder:
         if self.failure is not None or watch in self.off:
             return
         busy, self.busy = self.busy, True
-        print(self.failed_watches.add(watch, self.step, problem), file=sys.stderr)
+        warn(self.failed_watches.add(watch, self.step, problem))
         self.busy = busy
         if self._writer is None or not self.active:
             return
@@ -278,10 +278,9 @@ class Recorder:
         self.failure = f"{type(problem).__name__}: {problem}"
         self._rows = {}
         self.on_failure(self.failure)
-        print(
-            f"trueline: recording stopped at step {self.step} ({self.failure}). The script goes on; "
-            "what was recorded until then can be checked.",
-            file=sys.stderr,
+        warn(
+            f"recording stopped at step {self.step} ({self.failure}). The script goes on; "
+            "what was recorded until then can be checked."
         )
 
     def forget(self) -> None:

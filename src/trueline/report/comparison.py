@@ -28,7 +28,7 @@ def print_run_comparison(console: Console, comparison: Comparison) -> None:
         colour = "green" if compared else "yellow"
         title = Text("No divergence found" if compared else "Not compared to the end", style=f"bold {colour}")
         console.print(Panel(Text(comparison.verdict), title=title, title_align="left", border_style=colour, padding=(0, 1)))
-    console.print(*comparison_lines(comparison), sep="\n")
+    console.print(Group(*comparison_lines(comparison)))
 
 
 def divergence_panel(comparison: Comparison, found: Divergence) -> Panel:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import statistics
 from typing import Any
 
@@ -13,7 +15,7 @@ from rich.text import Text
 
 from trueline.datasets.summary import FieldSummary, LabelSummary, TableSummary
 from trueline.model import Diagnosis
-from trueline.report.json import diagnosis_json
+from trueline.report.json import diagnosis_json, json_document
 from trueline.report.terminal import checklist_table, details_of, verdict_panel
 from trueline.report.words import many, number, percent
 
@@ -35,15 +37,15 @@ def print_data_report(console: Console, diagnosis: Diagnosis, tables: list[Table
             console.print(details_of(finding))
     else:
         console.print()
-        console.print(Text(f" Evidence and limits: trueline data {diagnosis.run} -v", style="dim"), soft_wrap=True)
+        console.print(Text(f" Evidence and limits: trueline data {shlex.quote(diagnosis.run)} -v", style="dim"), soft_wrap=True)
 
 
 def data_json(diagnosis: Diagnosis, tables: list[TableSummary]) -> bytes:
     """The document of a diagnosis, with `tables`: what was counted of each field, of the label and of equal rows."""
-    document = msgspec.json.decode(diagnosis_json(diagnosis))
+    document = json.loads(diagnosis_json(diagnosis))
     del document["recording"], document["nonfinite"], document["comparison"]
     document["tables"] = [_table_document(table) for table in tables]
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    return json_document(document)
 
 
 def _table_document(table: TableSummary) -> dict[str, Any]:

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from trueline.model import Comparison, Diagnosis, Finding, Location, NonFinite, RunInfo
+from trueline.output import is_seen
+
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]")
+
+
+def json_document(document: Any) -> bytes:
+    """The document as JSON, indented, ending in a newline. NaN and infinity become null, as JSON has neither.
+
+    It may be read on a terminal: what is not to be seen is escaped as JSON does it. Names of files that are no text come
+    out as Python has them, with the bytes as lone surrogates.
+    """
+    try:
+        text = msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2).decode()
+    except UnicodeEncodeError:
+        text = json.dumps(_with_nulls(msgspec.to_builtins(document, enc_hook=_plain)), indent=2, allow_nan=False)
+    return _NOT_ASCII.sub(lambda found: _escaped(found[0]), text).encode() + b"\n"
+
+
+def _with_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_nulls(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_nulls(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _escaped(character: str) -> str:
+    return character if is_seen(character) else json.dumps(character)[1:-1]
 
 
 def diagnosis_json(diagnosis: Diagnosis, info: RunInfo | None = None) -> bytes:
@@ -29,7 +60,7 @@ def diagnosis_json(diagnosis: Diagnosis, info: RunInfo | None = None) -> bytes:
         "unseen": diagnosis.unseen,
         "recording": None if info is None else _recording(info, diagnosis),
     }
-    return msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2) + b"\n"
+    return json_document(document)
 
 
 def _item(finding: Finding) -> dict[str, Any]:
@@ -66,7 +97,7 @@ def _location(location: Location | None) -> dict[str, Any] | None:
 def comparison_document(comparison: Comparison, run: str, reference: str) -> bytes:
     """The comparison of two runs on its own, in the form that it has in a diagnosis."""
     document = {"schema": "trueline.comparison/1", "run": run, "reference": reference, "comparison": _comparison(comparison)}
-    return msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain), indent=2) + b"\n"
+    return json_document(document)
 
 
 def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trueline.compare.files.parameters import Pairing
+from trueline.report.json import json_document
 from trueline.report.words import many, number, percent, size
 from trueline.tensorfiles import TensorEntry
 
@@ -91,7 +92,7 @@ def parameters_json(mine: ParameterList, reference: ParameterList | None, pairin
         "left_out": None if pairing is None else {"mine": pairing.left_out_mine, "reference": pairing.left_out_reference},
         "suggestions": [] if pairing is None else pairing.suggestions,
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    return json_document(document)
 
 
 def _document(side: ParameterList) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from trueline.report.json import json_document
 from trueline.report.words import many, number
 from trueline.store import Run
 
@@ -51,7 +52,7 @@ def scaler_json(run: Run) -> bytes:
             for each in log
         ],
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    return json_document(document)
 
 
 def print_scaler(console: Console, run: Run) -> None:

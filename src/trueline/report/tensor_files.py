@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from trueline.compare.files.comparison import FileComparison, TensorPair
+from trueline.report.json import json_document
 from trueline.report.words import many, number, percent
 
 SCHEMA = "trueline.compare/1"
@@ -67,7 +67,7 @@ def comparison_json(found: FileComparison) -> bytes:
         "suggestions": found.pairing.suggestions,
         "problems": found.problems,
     }
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    return json_document(document)
 
 
 def _pair_document(each: TensorPair) -> dict[str, Any]:

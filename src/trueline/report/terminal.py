@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -33,7 +34,7 @@ def print_report(console: Console, diagnosis: Diagnosis, run: Run, *, verbose: b
         console.print(verdict_panel(diagnosis))
     console.print(_recording_line(run))
     if comparison is not None:
-        console.print(*comparison_lines(comparison), sep="\n")
+        console.print(Group(*comparison_lines(comparison)))
     console.print()
     console.print(checklist_table(diagnosis))
     if verbose:
@@ -42,7 +43,7 @@ def print_report(console: Console, diagnosis: Diagnosis, run: Run, *, verbose: b
             console.print(details_of(finding))
     else:
         console.print()
-        console.print(Text(f" Evidence and limits: trueline check {diagnosis.run} -v", style="dim"), soft_wrap=True)
+        console.print(Text(f" Evidence and limits: trueline check {shlex.quote(diagnosis.run)} -v", style="dim"), soft_wrap=True)
         if diagnosis.verdict.cause:
             console.print(Text(f" About this fault:    trueline explain {diagnosis.verdict.cause}", style="dim"))
 
@@ -90,22 +91,21 @@ def _certainty(finding: Finding) -> str:
     return percent(finding.confidence) + confirmed[finding.confirmed]
 
 
-def _recording_line(run: Run) -> Text:
+def _recording_line(run: Run) -> Group:
     """What was recorded, and how the script ended when it did not end well."""
     words = [f"Run {run.info.name}", many(len(run.steps), "step")]
     if run.info.seconds is not None:
         words.append(seconds(run.info.seconds))
-    text = Text(" " + " · ".join(words), style="dim")
+    lines = [Text(" " + " · ".join(words), style="dim")]
     if (trouble := how_it_ended(run.info)) is not None:
-        text.append(f"\n {trouble}", style="not dim yellow")
-        if run.steps:
-            text.append(" What was recorded until then is checked.", style="not dim yellow")
+        checked = " What was recorded until then is checked." if run.steps else ""
+        lines.append(Text(f" {trouble}{checked}", style="yellow"))
     if run.info.recorder_error:
-        text.append(f"\n The recorder could not go on: {run.info.recorder_error}", style="not dim yellow")
+        lines.append(Text(f" The recorder could not go on: {run.info.recorder_error}", style="yellow"))
     for failed in run.failed_anywhere:
         missing = f"T{failed.in_words[1:]}. Not complete from then on: {in_words(failed.parts)}."
-        text.append(f"\n {missing} The traceback: trueline doctor --last", style="not dim yellow")
-    return text
+        lines.append(Text(f" {missing} The traceback: trueline doctor --last", style="yellow"))
+    return Group(*lines)
 
 
 def checklist_table(diagnosis: Diagnosis) -> Table:
@@ -148,31 +148,32 @@ def _labelled(label: str, text: str) -> Text:
     return Text.assemble((f"{label}: ", "bold"), text)
 
 
-def _evidence(evidence: Evidence) -> Text:
+def _evidence(evidence: Evidence) -> Group:
     text = Text(f"• {evidence.text}")
     origin = [] if evidence.step is None else [f"step {evidence.step}"]
     if evidence.location is not None:
         origin.append(str(evidence.location))
     if origin:
         text.append(f"  [{', '.join(origin)}]", style="dim cyan")
+    lines = []
     for name, value in evidence.values.items():
         if name == "counts" and isinstance(value, dict):
-            text.append(_bars(value), style="dim")
+            lines += _bars(value)
         else:
-            text.append(f"\n    {name} = {_value(value)}", style="dim")
-    return text
+            lines.append(f"{name} = {_value(value)}")
+    return Group(text, *(Text(f"    {line}", style="dim") for line in lines))
 
 
-def _bars(counts: dict[str, int]) -> str:
+def _bars(counts: dict[str, int]) -> list[str]:
     """A bar per class; where there are many, of the largest and the rarest."""
     rows = sorted(counts.items(), key=lambda item: -item[1])
     most = max(1, rows[0][1]) if rows else 1
     shown = rows if len(rows) <= _MOST_BARS else [*rows[: _MOST_BARS // 2], ("…", 0), *rows[-_MOST_BARS // 2 :]]
     width = max((len(str(name)) for name, _ in shown), default=1)
-    return "".join(
-        f"\n    {name!s:>{width}} {'█' * max(1, round(_BAR_WIDTH * count / most))} {number(count)}" if name != "…" else "\n    …"
+    return [
+        f"{name!s:>{width}} {'█' * max(1, round(_BAR_WIDTH * count / most))} {number(count)}" if name != "…" else "…"
         for name, count in shown
-    )
+    ]
 
 
 def _value(value: object) -> str:

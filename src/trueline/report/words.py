@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from trueline.model import Conclusion, Location
@@ -70,11 +71,11 @@ def many(count: int, noun: str) -> str:
     return f"{number(count)} {noun}{'' if count == 1 else 's'}"
 
 
-def source_line(location: Location) -> Text:
+def source_line(location: Location) -> RenderableType:
     """A place in a script, with what stands there."""
     text = Text(str(location), style="cyan")
     if location.module:
         text.append(f"  in {location.module}", style="dim")
     if location.source:
-        text.append(f"\n    {location.source.strip()}", style="bold")
+        return Group(text, Text(f"    {location.source.strip()}", style="bold"))
     return text

@@ -71,6 +71,8 @@ def record_mine(
     aligned, map_file = (reference.directory / ALIGNED_FOLDER).absolute(), (run.directory / MAP_FILE).absolute()
     pairs = parameters_of(seen(run), seen(reference), fixed)
     for _ in range(_MOST_TRIES):
+        # Another one may stand there, or a link.
+        map_file.unlink(missing_ok=True)
         write_map(pairs, map_file)
         options = [*_options(run, terms), "--align-to", str(aligned), "--map", str(map_file)]
         made = _record(run, ALIGNED_FOLDER, options, command, terms, progress)

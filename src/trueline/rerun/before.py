@@ -14,6 +14,7 @@ from trueline.errors import TruelineError
 from trueline.reading import open_regular, read_whole, reading
 from trueline.record.kept_files import LOG
 from trueline.store import BEFORE_FOLDER, Run
+from trueline.store.format import replace_file
 
 _CHANGES_FILE = "changes.json"
 
@@ -70,7 +71,7 @@ def before(run: Run) -> Before:
 def write_changes(directory: Path, changes: Changes) -> None:
     """A run on a full disk goes without."""
     with suppress(OSError):
-        (directory / _CHANGES_FILE).write_bytes(msgspec.json.encode(changes))
+        replace_file(directory / _CHANGES_FILE, msgspec.json.encode(changes))
 
 
 def changes_of(directory: Path) -> Changes:

@@ -27,6 +27,8 @@ class _State(NamedTuple):
     size: int
     mtime: int
     is_folder: bool
+    # Of mode, owner, names and extended attributes: of folders it changes with what is in them.
+    touched: int
 
 
 class Inventory:
@@ -49,6 +51,8 @@ class Inventory:
         if not complete:
             # What it did not come to is not gone.
             removed = []
+        # The folder of the runs may have come with this one.
+        made = [path for path in made if not _is_below(self._own, path)]
         return Changes(_roots(made), changed, _roots(removed), complete)
 
     def _walk(self) -> tuple[dict[str, _State], bool]:
@@ -69,7 +73,7 @@ class Inventory:
                 except OSError:
                     continue
                 is_folder = stat.S_ISDIR(status.st_mode)
-                found[entry.path] = _State(status.st_ino, status.st_size, status.st_mtime_ns, is_folder)
+                found[entry.path] = _State(status.st_ino, status.st_size, status.st_mtime_ns, is_folder, status.st_ctime_ns)
                 if is_folder:
                     waiting.append(entry.path)
             if len(found) > _MOST_ENTRIES or monotonic() > until:

@@ -54,12 +54,24 @@ def recorded_ranks(directory: Path) -> list[int]:
 
 
 def write_info(directory: Path, info: RunInfo) -> None:
-    """Replace `run.json` in one move, so that a reader never sees half of it."""
-    partial = directory / f"{RUN_FILE}.{os.getpid()}"
     # Paths and arguments need not be text; what is stored is.
     text = json.dumps(msgspec.to_builtins(info), ensure_ascii=False, indent=2)
-    partial.write_bytes(text.encode(errors="replace") + b"\n")
-    partial.replace(directory / RUN_FILE)
+    replace_file(directory / RUN_FILE, text.encode(errors="replace") + b"\n")
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file of a run in one move: a reader never sees half of it. A link that stands there is replaced and not followed:
+    a run from elsewhere does not choose where something is written."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    # Process numbers come again.
+    partial.unlink(missing_ok=True)
+    try:
+        with partial.open("xb") as file:
+            file.write(content)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def read_info(directory: Path) -> RunInfo:

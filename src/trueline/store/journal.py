@@ -21,6 +21,7 @@ import msgspec
 from trueline import limits
 from trueline.reading import open_regular
 
+_STANDARD_ERROR = 2
 _LENGTH = struct.Struct("<I")
 Rows = dict[str, list[Any]]
 
@@ -34,12 +35,23 @@ _encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
 _decode = msgspec.msgpack.Decoder(Rows).decode
 
 
+def beyond_standard_streams(descriptor: int) -> int:
+    """The same file under a number that no library takes for standard output or error: where those are closed, a file that is
+    opened gets their number, and whatever is printed into it."""
+    if descriptor > _STANDARD_ERROR:
+        return descriptor
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _STANDARD_ERROR + 1)
+    os.close(descriptor)
+    return moved
+
+
 class Journal:
     """Appends rows to a file of its own, which must not be there yet."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self._descriptor = beyond_standard_streams(os.open(path, flags, 0o644))
         # Held until the end of this process, however it ends, so that nobody takes away a journal that is still written. Not
         # every file system has such locks; where it has not, readers cannot take one either.
         with suppress(OSError):

@@ -18,6 +18,7 @@ import xxhash
 from trueline import limits
 from trueline.errors import TruelineError
 from trueline.reading import open_regular, read_whole, reading, shortened
+from trueline.store.format import MANIFEST_FILE, replace_file
 
 SCHEMA = "trueline.manifest/1"
 _BLOCK = 1 << 20
@@ -103,9 +104,24 @@ def _entry(name: str, path: Path, progress: Progress | None) -> FileEntry:
 
 def write(manifest: Manifest, path: Path) -> None:
     try:
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+        path.write_bytes(_document(manifest))
     except OSError as problem:
         raise TruelineError(f"The manifest cannot be written to {path} ({problem.strerror}). Give another file.") from problem
+
+
+def keep(manifest: Manifest, directory: Path) -> None:
+    """With a run, which may be anybody's."""
+    try:
+        replace_file(directory / MANIFEST_FILE, _document(manifest))
+    except OSError as problem:
+        raise TruelineError(
+            f"The manifest cannot be kept with the run: {directory} cannot be written ({problem.strerror}). Copy the run to a "
+            "folder of your own first."
+        ) from problem
+
+
+def _document(manifest: Manifest) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
 
 
 def read(path: Path) -> Manifest:

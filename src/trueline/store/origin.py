@@ -62,6 +62,8 @@ def _key(*, make: bool) -> bytes:
         with suppress(FileExistsError):
             path.hardlink_to(partial)
         partial.unlink()
+    if path.stat().st_uid != os.geteuid():
+        raise OSError(f"{path} is not of this user")
     key = path.read_bytes()
     if len(key) != _KEY_BYTES:
         raise OSError(f"{path} is not a key")

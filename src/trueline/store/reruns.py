@@ -9,6 +9,7 @@ import msgspec
 from trueline import limits
 from trueline.errors import TruelineError
 from trueline.reading import read_whole, reading
+from trueline.store.format import replace_file
 
 RERUNS_FILE = "reruns.json"
 
@@ -32,4 +33,4 @@ def rerun_notes(directory: Path) -> dict[str, RerunNote]:
 
 def note_rerun(directory: Path, folder: str, note: RerunNote) -> None:
     notes = rerun_notes(directory) | {folder: note}
-    (directory / RERUNS_FILE).write_bytes(msgspec.json.encode(notes))
+    replace_file(directory / RERUNS_FILE, msgspec.json.encode(notes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import shutil
 import stat
 from datetime import datetime
@@ -134,7 +135,7 @@ def already_there(directory: Path) -> RunExists:
     if (directory / RUN_FILE).is_file():
         return RunExists(
             f"A run named {name!r} exists already in {folder}. Give another --name, or delete it with: "
-            f"trueline runs delete {name}"
+            f"trueline runs delete {shlex.quote(name)}"
         )
     return RunExists(f"{directory} exists already and is no run of Trueline's. Give another --name, or move it away.")
 
@@ -198,7 +199,13 @@ def delete_run(directory: Path) -> None:
     info = read_info(directory)
     if info.status == "running":
         raise TruelineError(f"Run {info.name!r} is still being recorded by process {info.pid}. Stop the script first.")
-    shutil.rmtree(directory)
+    try:
+        # Of a link only the link goes, here and inside of the run.
+        directory.unlink() if directory.is_symlink() else shutil.rmtree(directory)
+    except OSError as problem:
+        raise TruelineError(
+            f"{directory} cannot be deleted as a whole ({problem.filename}: {problem.strerror}). Delete the rest by hand."
+        ) from problem
 
 
 def size_of(directory: Path) -> int:
@@ -208,7 +215,7 @@ def size_of(directory: Path) -> int:
 
 def _file_size(path: Path) -> int:
     try:
-        status = path.stat()
+        status = path.lstat()
     except FileNotFoundError:  # a journal goes when it is folded
         return 0
     return status.st_size if stat.S_ISREG(status.st_mode) else 0

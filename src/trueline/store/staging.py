@@ -33,6 +33,9 @@ def staging_in(directory: Path) -> Iterator[Path]:
 
 def remove_staging(staging: Path) -> None:
     """Links lead out of it, and are not followed."""
+    if staging.is_symlink():
+        staging.unlink()
+        return
     layers = staging / "layers"
     if layers.is_dir() and not any(folder.is_symlink() for folder in (staging, layers)):
         for layer in os.scandir(layers):

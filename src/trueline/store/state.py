@@ -16,6 +16,8 @@ from pathlib import Path
 
 import msgspec
 
+from trueline.store.journal import beyond_standard_streams
+
 STATE_FILE = "run.state"
 _NAME = re.compile(r"(run|rank\d+)\.state")
 _BYTES = 1024
@@ -48,7 +50,7 @@ class StateFile:
         self.path = path
         self._state = State(os.getpid(), machine(), born(os.getpid()))
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self._descriptor = os.open(path, flags, 0o644)
+        self._descriptor = beyond_standard_streams(os.open(path, flags, 0o644))
         # Not every file system has locks; then only processes of this machine can be told to be over.
         with suppress(OSError):
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

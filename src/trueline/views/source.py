@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import stat
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,15 +11,24 @@ from trueline.model import Location
 from trueline.store import Run
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_MOST_BYTES = 4 << 20
 
 
 @lru_cache(maxsize=64)
 def _parsed(path: str) -> tuple[list[str], ast.Module] | None:
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = script_text(Path(path))
         return text.splitlines(), ast.parse(text)
-    except (OSError, ValueError, SyntaxError):
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         return None
+
+
+def script_text(path: Path) -> str:
+    """What stands in a script that a run names: of runs from elsewhere it may name anything, such as a device without end."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+        raise ValueError(f"{path} is no script")
+    return path.read_text(encoding="utf-8")
 
 
 def _file_of(run: Run, location: Location) -> tuple[list[str], ast.Module] | None:

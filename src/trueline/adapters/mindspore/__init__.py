@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import mindspore
 from mindspore.graph._parse import parser
 
@@ -31,6 +29,7 @@ from trueline.adapters.mindspore.saving import SaveWatch
 from trueline.adapters.mindspore.schedulers import ScheduleWatch
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.shared.steps import StepProgress
+from trueline.output import warn
 from trueline.record import Recorder, to_json
 from trueline.record.patches import Patches
 
@@ -122,16 +121,15 @@ class MindSporeAdapter:
             return
         self._ways.add(way)
         self.recorder.row("meta", ("recorded", to_json(sorted(self._ways))))
-        print(f"trueline: recording MindSpore {self.version} {_WAYS[way]}.", file=sys.stderr)
+        warn(f"recording MindSpore {self.version} {_WAYS[way]}.")
 
     def _announce_refused(self, reason: str) -> None:
         """Say that a graph is recorded in another way than was asked for."""
         self._ways.add("compiled")
         self.recorder.row("meta", ("recorded", to_json(sorted(self._ways))))
-        print(
-            "trueline: a graph does not compile with the operators that --graph-tensors puts in. It runs as the script has it, "
-            f"and its outputs and gradients are not recorded: {reason[:200]}",
-            file=sys.stderr,
+        warn(
+            "a graph does not compile with the operators that --graph-tensors puts in. It runs as the script has it, "
+            f"and its outputs and gradients are not recorded: {reason[:200]}"
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from mindspore.parallel.cluster.run import get_args
 
 from trueline.errors import TruelineError
+from trueline.output import warn
 
 # What msrun takes for an interpreter instead of a script; and the options of python that are followed by a value.
 _PYTHON = {"python", "python3"}
@@ -31,7 +32,7 @@ def with_recorder(arguments: list[str], recorder: list[str]) -> list[str]:
     own = arguments[: len(arguments) - len(parsed.task_script_args) - 1]
     if not parsed.join:
         own = [*own, "--join=True"]
-        sys.stderr.write("trueline: msrun is told to wait for its processes (--join=True): the run ends with them.\n")
+        warn("msrun is told to wait for its processes (--join=True): the run ends with them.")
     python, script = [parsed.task_script], [parsed.task_script, *parsed.task_script_args]
     if parsed.task_script in _PYTHON:
         options, script = _split(parsed.task_script_args)

@@ -10,6 +10,7 @@ from pathlib import Path
 from trueline.model import Location
 from trueline.store import Run
 from trueline.views.calls import CallRoles
+from trueline.views.source import script_text
 
 # How loops of libraries are told their number of epochs.
 _LIBRARY_CALL = re.compile(r"\bmodel\w*\.(train|fit)\(\s*(\d|[A-Za-z_.]*(epoch|num)|[A-Z])", re.IGNORECASE)
@@ -39,8 +40,8 @@ def _source(run: Run, location: Location) -> str | None:
     """The file as it was when it ran, as far as the recorded line can tell."""
     path = Path(run.info.cwd) / location.file
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        text = script_text(path)
+    except (OSError, ValueError):
         return None
     lines = text.splitlines()
     same = location.line <= len(lines) and lines[location.line - 1].strip() == (location.source or "").strip()
@@ -100,8 +101,8 @@ def _library_argument(run: Run) -> Location | None:
         return None
     path = Path(run.info.cwd) / script
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+        lines = script_text(path).splitlines()
+    except (OSError, ValueError):
         return None
     told = [number for number, line in enumerate(lines, 1) if _LIBRARY_ARGUMENT.search(line)]
     return Location(script, told[0], source=lines[told[0] - 1].strip()) if len(told) == 1 else None

@@ -10,6 +10,7 @@ import msgspec
 
 from trueline.model import Location
 from trueline.store import Run
+from trueline.views.source import script_text
 
 _NOT_DRAWING = {
     "seed",
@@ -25,7 +26,6 @@ _NOT_DRAWING = {
 }
 _GENERATORS = {"default_rng", "RandomState", "Random"}
 _SKLEARN = re.compile(r"^(train_test_split|make_\w+|resample)$")
-_MOST_BYTES = 1 << 20
 
 
 class Draw(msgspec.Struct, frozen=True):
@@ -41,9 +41,7 @@ def unseeded_draws(run: Run, seeded: set[str]) -> list[Draw]:
     for name in _files_of(run):
         path = Path(run.info.cwd) / name
         try:
-            if path.stat().st_size > _MOST_BYTES:
-                continue
-            text = path.read_text(encoding="utf-8")
+            text = script_text(path)
             tree = ast.parse(text)
         except (OSError, ValueError, SyntaxError, RecursionError):
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def alignment_to(reference: str | None, map_file: str | None, *, perturbed: bool
     if "alignment" not in run.meta:
         raise TruelineError(
             f"{reference} has no weights and batches to start from. Record it with: trueline run --as-reference "
-            f"{' '.join(run.info.command)}"
+            f"{shlex.join(run.info.command)}"
         )
     fixed = read_map(Path(map_file)) if map_file is not None else None
 

@@ -90,9 +90,7 @@ def _first_process(orders: dict[str, Any], sockets: list[str]) -> NoReturn:
         if not orders["network"]:
             with contextlib.suppress(OSError):
                 kernel.loopback_up(orders["addresses"])
-        _enter(orders)
-        for path in sockets:
-            undo.remove(path)
+        _enter(orders, None if orders["network"] else sockets)
         if orders["kept"] is not None:
             undo.undo(orders["kept"])
         for path in orders["hidden"]:
@@ -138,7 +136,7 @@ def _tried(stage: str, layers: str) -> OSError | None:
     return problem
 
 
-def _enter(orders: dict[str, Any]) -> None:
+def _enter(orders: dict[str, Any], sockets: list[str] | None) -> None:
     kernel.mount("", "/", flags=kernel.REC | kernel.PRIVATE)
     stage = orders["stage"]
     shown = mounts()
@@ -148,7 +146,7 @@ def _enter(orders: dict[str, Any]) -> None:
     if layers is None or _tried(stage, layers) is not None:
         layers = os.path.join(stage, "layers")
         os.mkdir(layers)
-    view = View(stage, layers, shown)
+    view = View(stage, layers, shown, sockets)
     view.build()
     for path in orders["written"]:
         for place, reason in view.read_only.items():
@@ -170,6 +168,10 @@ def _become(orders: dict[str, Any]) -> NoReturn:
         nothing = os.open("/dev/null", os.O_RDWR)
         for stream, given in enumerate(orders.get("streams") or (nothing, nothing, nothing)):
             os.dup2(given, stream)
+        # What the first run was given to write to is there, and leads nowhere.
+        for descriptor in orders.get("inherited", ()):
+            os.dup2(nothing, descriptor)
+            os.set_inheritable(descriptor, True)  # noqa: FBT003 - as it is called
         for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         if not orders.get("unsafe"):

@@ -34,7 +34,7 @@ def started(orders: dict[str, Any], streams: Sequence[int] = ()) -> Iterator[San
     )  # fmt: skip
     assert process.stdin is not None  # noqa: S101 - asked for above
     try:
-        orders = {"parent": os.getpid(), "streams": list(streams), **orders}
+        orders = {"parent": os.getpid(), "streams": list(streams), "inherited": _inherited(), **orders}
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(orders).encode("utf-8", "surrogateescape") + b"\n")
             process.stdin.flush()
@@ -46,6 +46,17 @@ def started(orders: dict[str, Any], streams: Sequence[int] = ()) -> Iterator[San
             else:
                 os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _inherited() -> list[int]:
+    """Descriptors that this process was given beside its standard streams, as a script of it would be."""
+    found = []
+    with suppress(OSError):
+        for number in sorted(map(int, os.listdir("/proc/self/fd"))):
+            with suppress(OSError):
+                if number > 2 and os.get_inheritable(number):
+                    found.append(number)
+    return found
 
 
 def refusal(process: Sandbox) -> str | None:

@@ -157,7 +157,10 @@ def _doubt(run: Run, found: Before, way: Way) -> str | None:
 def _take_out(made: Path, target: Path) -> None:
     """The record comes to its place, where one of an earlier time may be."""
     if made.is_dir():
-        shutil.rmtree(target, ignore_errors=True)
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target, ignore_errors=True)
+        else:
+            target.unlink(missing_ok=True)
         made.rename(target)
 
 
@@ -203,11 +206,10 @@ def _needed_folders(written: tuple[str, ...]) -> list[str]:
 
 
 def _copy_of(stream: int) -> int:
-    try:
-        return os.dup(stream)
-    except OSError:
-        # Closed: what is written there goes nowhere.
+    # Closed from the start: the descriptor may be somebody else's by now, and what is written there goes nowhere.
+    if (sys.__stdin__, sys.__stdout__, sys.__stderr__)[stream] is None:
         return os.open(os.devnull, os.O_RDWR)
+    return os.dup(stream)
 
 
 def _room() -> int:

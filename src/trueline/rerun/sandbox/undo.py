@@ -15,6 +15,8 @@ import stat
 from typing import Any, BinaryIO
 
 LOG = "files.jsonl"
+_NOT_COVERED = ("/dev/", "/proc/", "/sys/")
+_SHARED_MEMORY = "/dev/shm/"
 
 
 def undo(folder: str) -> None:
@@ -40,7 +42,17 @@ def _entries(log: str) -> list[dict[str, Any]]:
             # The last line may be cut off.
             with contextlib.suppress(ValueError):
                 found.append(json.loads(line))
-    return [entry for entry in found if isinstance(entry, dict)]
+    return [entry for entry in found if isinstance(entry, dict) and _is_of_files(entry)]
+
+
+def _is_of_files(entry: dict[str, Any]) -> bool:
+    """Devices and processes are no files that a recording keeps, and are not covered by the view."""
+    path, copy = entry.get("path"), entry.get("copy")
+    if not isinstance(path, str) or os.path.normpath(path) != path:
+        return False
+    if path.startswith(_NOT_COVERED) and not path.startswith(_SHARED_MEMORY):
+        return False
+    return path.startswith("/") and (copy is None or (isinstance(copy, str) and os.path.basename(copy) == copy))
 
 
 def _made(entry: dict[str, Any], _folder: str) -> None:

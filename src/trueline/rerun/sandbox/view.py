@@ -23,6 +23,7 @@ _MADE_UP = {
     "selinuxfs", "sysfs", "tracefs",
 }  # fmt: skip
 _OWN = ("/dev", "/proc", "/sys")
+_SHARED_MEMORY = "/dev/shm"
 # The first that the kernel takes. Moving folders and hard links needs the first; without rights over
 # the machine only the last ones are allowed.
 _OPTIONS = (
@@ -76,11 +77,14 @@ def _id_at(path: str) -> int | None:
 
 class View:
     """Built below `stage`, an empty folder on a file system of its own. `layers` is the folder that
-    holds what is written."""
+    holds what is written. `sockets`: paths where somebody listens, which are to lead nowhere; None where
+    they are to stay."""
 
-    def __init__(self, stage: str, layers: str, shown: list[Mount]) -> None:
+    def __init__(self, stage: str, layers: str, shown: list[Mount], sockets: list[str] | None = None) -> None:
         self.root = os.path.join(stage, "root")
+        self._stage = stage
         self._layers = layers
+        self._sockets = sockets
         self._count = 0
         self._mounts = shown
         self._overlays: list[str] = []
@@ -97,18 +101,21 @@ class View:
                 self._taken_over(each.path)
             elif not os.path.isdir(each.path):
                 self._readable(each.path, target)
+                if self._sockets is not None:
+                    # A container gets the socket of a server outside in this way.
+                    self._hide_socket(each.path)
             elif each.writable or each.path == "/":
                 self._cover(each.path, target)
             else:
                 kernel.bind(each.path, target, recursive=True)
-        for path in _OWN:
-            if os.path.isdir(path) and path != "/proc":
-                kernel.bind(path, self._at(path), recursive=True)
-        with contextlib.suppress(OSError):
-            kernel.make_read_only(self._at("/sys"))
-        if os.path.isdir("/dev/shm"):
-            kernel.mount("tmpfs", self._at("/dev/shm"), "tmpfs", kernel.NOSUID | kernel.NODEV, "mode=1777")
+        for path in ("/dev", "/sys"):
+            if os.path.isdir(path):
+                self._as_it_is(path)
+        if os.path.isdir(_SHARED_MEMORY):
+            self._shared_memory()
         self._processes()
+        for path in self._sockets or ():
+            self._hide_socket(path)
 
     def reach(self, folders: list[str]) -> None:
         """See to it that something can be written in these folders too where a namespace knows one user only: an overlay cannot
@@ -125,6 +132,32 @@ class View:
     def _at(self, path: str) -> str:
         return self.root + path.rstrip("/")
 
+    def _as_it_is(self, path: str) -> None:
+        """Devices work where their names can only be read, and settings of the kernel are nobody's to change."""
+        kernel.bind(path, self._at(path), recursive=True)
+        for each in self._mounts:
+            if _within(each.path, (path,)) and each.kind != "devpts":
+                with contextlib.suppress(OSError):
+                    kernel.make_read_only(self._at(each.path))
+        with contextlib.suppress(OSError):
+            if path not in {each.path for each in self._mounts}:
+                kernel.make_read_only(self._at(path))
+
+    def _shared_memory(self) -> None:
+        """What lies there can be read; what is written needs memory of its own."""
+        target, own = self._at(_SHARED_MEMORY), os.path.join(self._stage, "shm")
+        os.mkdir(own)
+        kernel.mount("tmpfs", own, "tmpfs", kernel.NOSUID | kernel.NODEV, "mode=1777")
+        if self.overlay(_SHARED_MEMORY, target, own) is not None:
+            kernel.mount("tmpfs", target, "tmpfs", kernel.NOSUID | kernel.NODEV, "mode=1777")
+
+    def _hide_socket(self, path: str) -> None:
+        """Below an overlay a socket leads nowhere. Where there is none it is covered: its name is not ours to remove."""
+        target = self._at(path)
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(os.stat(target, follow_symlinks=False).st_mode):
+                kernel.bind("/dev/null", target)
+
     def _processes(self) -> None:
         target = self._at("/proc")
         flags = kernel.NOSUID | kernel.NODEV | kernel.NOEXEC
@@ -133,9 +166,10 @@ class View:
         except OSError:
             # In containers that hide parts of it: the processes of the machine are seen, and not reached.
             kernel.bind("/proc", target, recursive=True)
-        with contextlib.suppress(OSError):
-            kernel.bind(f"{target}/sys", f"{target}/sys")
-            kernel.make_read_only(f"{target}/sys")
+        for name in ("sys", "sysrq-trigger", "irq", "bus"):
+            with contextlib.suppress(OSError):
+                kernel.bind(f"{target}/{name}", f"{target}/{name}")
+                kernel.make_read_only(f"{target}/{name}")
 
     def _taken_over(self, path: str) -> None:
         # One that cannot be taken over holds no files of anybody.
@@ -155,9 +189,9 @@ class View:
             self._readable(path, target)
             self.read_only[path] = problem.strerror or str(problem)
 
-    def overlay(self, path: str, target: str) -> OSError | None:
+    def overlay(self, path: str, target: str, layers: str | None = None) -> OSError | None:
         """Show `path` at `target`, with a layer of its own above; gives what the kernel says where it will not."""
-        layer = os.path.join(self._layers, str(self._count))
+        layer = os.path.join(layers or self._layers, str(self._count))
         self._count += 1
         try:
             status = os.stat(path)
