@@ -28,7 +28,8 @@ Gradient lengths along the depth, shares of dead units, mean derivatives, norms 
 
 ## Limits
 Runs that learn are not judged, nor those of several optimizers that take turns. Gradients that vanish over time inside of a
-recurrent layer are not told apart from other reasons not to learn. Sparse embeddings are left out.
+recurrent layer are not told apart from other reasons not to learn. Sparse embeddings are left out. One of several optimizers
+whose steps cannot be judged leaves the item not checked.
 
 ## What to do
 Vanishing and saturated: rectified activations, normalisation, residual connections, weights of the usual size (kaiming or
@@ -42,11 +43,12 @@ import math
 import numpy as np
 
 from trueline.checks.base import Item
+from trueline.checks.parts import Part, worst_of
 from trueline.checks.tr_05_gradient_flow.gradient_flow import Flow, Layer
 from trueline.model import Evidence, Finding, Location
 from trueline.store import Run
 from trueline.views.curve import Curve, alternate, training_curves, trend
-from trueline.views.parameters import listed
+from trueline.views.parameters import listed, name_of_optimizer
 from trueline.views.words import either
 
 ITEM = Item(__name__, __doc__)
@@ -77,7 +79,10 @@ def conclude(run: Run) -> Finding:
         return ITEM.not_applicable("No gradients of a training were seen.")
     if alternate(curves):
         return ITEM.not_checked("several optimizers share the training: no single loss tells whether it learns.")
-    curve = curves[0]
+    return worst_of(Part(name_of_optimizer(run, curve.optimizer), _conclude_curve(run, curve)) for curve in curves)
+
+
+def _conclude_curve(run: Run, curve: Curve) -> Finding:
     flow = Flow(run, curve)
     if not flow.layers and not flow.recurrent:
         return ITEM.not_applicable("The network has no linear, convolution or recurrent layers that are trained.")
