@@ -11,8 +11,9 @@ from trueline.compare.difference import Difference
 from trueline.compare.input_values import FIRST_BATCHES, input_looks, same_but_for_scales, value_difference
 from trueline.compare.pairing import Pair
 from trueline.model import Batch, Loader, Location, TensorStat
-from trueline.store import SCRIPT_FILE, Run
+from trueline.store import Run
 from trueline.views.data_origin import where_made
+from trueline.views.source import script_text
 
 # Parameters with fewer values say too little of a distribution.
 _FEWEST_VALUES = 48
@@ -220,15 +221,8 @@ def _order_is_the_frameworks(run: Run) -> bool:
     loader = _training_loader(run)
     if loader is not None and loader.sampler not in {None, "SequentialSampler"}:
         return True
-    text = _text_of(run)
+    text = script_text(run)
     return text is None or _DRAWN_BY_FRAMEWORK.search(text) is not None
-
-
-def _text_of(run: Run) -> str | None:
-    try:
-        return (run.directory / SCRIPT_FILE).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
 
 
 def _same_order(mine: Run, reference: Run, own: list[Batch], expected: list[Batch]) -> bool | None:
