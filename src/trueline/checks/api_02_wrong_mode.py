@@ -263,7 +263,7 @@ def _dropout_that_ignores_the_mode(roles: CallRoles, functional: list[Event]) ->
         ],
         location=line,
         fix=f"Pass the mode on, `{either(roles.run, pytorch='F', mindspore='ops')}.dropout(x, p, training=self.training)`, or "
-        "build one `nn.Dropout` in `__init__` and call that. Right only if the predictions are sampled on purpose (Monte Carlo "
+        "build one dropout layer in `__init__` and call that. Right only if the predictions are sampled on purpose (Monte Carlo "
         "dropout).",
         limits="One active dropout call in evaluation mode would have been seen.",
     )

@@ -49,7 +49,7 @@ from trueline.model import Evidence, Finding, Location
 from trueline.store import Run
 from trueline.views.curve import Curve, alternate, training_curves, trend
 from trueline.views.parameters import listed, name_of_optimizer
-from trueline.views.words import either
+from trueline.views.words import either, words_of
 
 ITEM = Item(__name__, __doc__)
 NEEDS = ("gradients", "layers")
@@ -176,7 +176,7 @@ def _dead(run: Run, flow: Flow) -> Finding | None:
             for one, part in silent[:6]
         ],
         fix="Look for biases far below zero, a learning rate that is too high in the first steps, or inputs of one sign; leaky "
-        "activations (nn.LeakyReLU, nn.GELU) and the usual initialisation keep units alive.",
+        f"activations ({words_of(run).leaky}) and the usual initialisation keep units alive.",
         location=bias or _where(layer),
         limits=_limits(flow.curve),
     )
@@ -252,8 +252,8 @@ def _vanishing(flow: Flow) -> Finding | None:
                 flow.late_steps[-1],
             )
         ],
-        fix="Use rectified activations (nn.ReLU, nn.GELU), normalisation layers or residual connections in deep networks, and "
-        "weights of the usual size.",
+        fix=f"Use rectified activations ({words_of(flow.run).rectified}), normalisation layers or "
+        "residual connections in deep networks, and weights of the usual size.",
         location=_where(named),
         limits=_limits(flow.curve),
     )
