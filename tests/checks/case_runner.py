@@ -69,12 +69,17 @@ def diagnose(path: Path, folder: Path) -> Diagnosis:
     """The decoded JSON of `trueline check` on a recording of the script, kept under `folder`; of `trueline diagnose` where the
     item needs a second run."""
     if path.parent.name not in RERUN:
-        return _checked(recorded(path, lambda runs: _record(path, runs)))
+        return _checked(recording_of(path))
     found = folder / "found.json"
     checked = _trueline("diagnose", "--json", str(found), path.name, cwd=path.parent, runs=folder / "runs")
     assert checked.returncode in (0, 1), f"diagnose failed on {path.name}:\n{checked.stdout}\n{checked.stderr}"
     diagnosis: Diagnosis = json.loads(found.read_text())
     return diagnosis
+
+
+def recording_of(path: Path) -> Path:
+    """The directory of a run of the script, from an earlier test where there is one."""
+    return recorded(path, lambda runs: _record(path, runs))
 
 
 def _record(path: Path, runs: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -95,17 +96,56 @@ def patterns_in(tree: ast.AST) -> set[int]:
     return {id(part) for node in compiled for part in ast.walk(node)}
 
 
+@cache
+def only_classes_of_pytorch() -> frozenset[str]:
+    """The names of classes that scripts of PyTorch use, and that MindSpore has not."""
+    from mindspore import amp, dataset, experimental, nn
+    from torch import amp as torch_amp
+    from torch import nn as torch_nn
+    from torch import optim, utils
+
+    theirs = (torch_nn, torch_nn.parallel, optim, optim.lr_scheduler, utils.data, torch_amp)
+    named = (pair for module in theirs for pair in vars(module).items() if isinstance(pair[1], type))
+    ours = (nn, dataset, amp, experimental.optim, experimental.optim.lr_scheduler)
+    known = {name for module in ours for name in dir(module)}
+    return frozenset(name for name, one in named if one.__module__.startswith("torch.") and name not in known)
+
+
+def class_of_pytorch(said: str, *, chosen: bool) -> str | None:
+    """The first class that a text names as PyTorch does: `nn.ReLU`, unless the text was `chosen` for
+    MindSpore (it has one of that name, or another test fails), or one that MindSpore has not."""
+    qualified = re.search(r"(?<!\w)nn\.[A-Z]\w*", said)
+    if qualified is not None and not chosen:
+        return qualified[0]
+    return next((word for word in re.findall(r"(?<![\w.])[A-Z]\w+", said) if word in only_classes_of_pytorch()), None)
+
+
 def test_words_of_pytorch_stand_where_they_are_chosen() -> None:
     wrong = []
     for path in files():
         tree = parsed(path)
         allowed = texts_for(tree, "pytorch") | only_of_pytorch(path, tree) | patterns_in(tree)
-        wrong += [
-            f"{name_of(path)}:{node.lineno}: {found[0]!r} in {said!r}"
-            for node, said in texts_of(tree)
-            if id(node) not in allowed and (found := WORDS_OF_PYTORCH.search(said))
-        ]
+        of_mindspore = texts_for(tree, "mindspore")
+        for node, said in texts_of(tree):
+            match = WORDS_OF_PYTORCH.search(said)
+            word = match[0] if match else class_of_pytorch(said, chosen=id(node) in of_mindspore)
+            if word is not None and id(node) not in allowed:
+                wrong.append(f"{name_of(path)}:{node.lineno}: {word!r} in {said!r}")
     assert not wrong, "Say it with `either` or `words_of` (views/words.py):\n" + "\n".join(wrong)
+
+
+def test_classes_are_seen() -> None:
+    assert {"DataLoader", "ModuleList", "EmbeddingBag", "OneCycleLR"} <= only_classes_of_pytorch()
+    assert not {"Adam", "LSTM", "GELU", "DistributedSampler"} & only_classes_of_pytorch()
+    assert class_of_pytorch("Try nn.LeakyReLU.", chosen=False) == "nn.LeakyReLU"
+    assert class_of_pytorch("Try nn.LeakyReLU.", chosen=True) is None
+    assert class_of_pytorch("Give the EmbeddingBag an index.", chosen=True) == "EmbeddingBag"
+    assert class_of_pytorch("An LSTM, with Adam.", chosen=False) is None
+
+
+def test_words_of_mindspore_name_no_class_of_pytorch() -> None:
+    said = [getattr(MINDSPORE, field) for field in MINDSPORE.__struct_fields__]
+    assert [word for each in said if (word := class_of_pytorch(each, chosen=True))] == []
 
 
 def test_exceptions_exist() -> None:

@@ -180,9 +180,9 @@ def test_unknown_run(tmp_path: Path) -> None:
     _refused(trueline("show", "nothing", cwd=tmp_path), "'nothing'", "trueline runs")
 
 
-def test_option_of_the_script_without_dashes_before_it(tmp_path: Path) -> None:
+def test_option_of_the_script_before_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINS)
-    _refused(trueline("diagnose", "train.py", "--lr", "0.1", cwd=tmp_path), "--lr", "after --")
+    _refused(trueline("diagnose", "--lr", "0.1", "train.py", cwd=tmp_path), "--lr", "go after it")
 
 
 def test_arguments_for_a_run(tmp_path: Path) -> None:

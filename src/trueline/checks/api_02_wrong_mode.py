@@ -43,6 +43,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from trueline.checks.base import Item
+from trueline.checks.parts import Part, worst_of
 from trueline.model import Event, Evidence, Finding, RootCall
 from trueline.store import Run
 from trueline.views.calls import CallRoles
@@ -71,14 +72,12 @@ def conclude(run: Run) -> Finding:
         )
     if not sensitive and not functional:
         return item.not_applicable("No model of this run has dropout or BatchNorm: the mode changes nothing.")
-    findings = [_dropout_that_ignores_the_mode(roles, functional)]
+    found = [("dropout", _dropout_that_ignores_the_mode(roles, functional))]
     for family in sorted(sensitive):
-        findings += [_training_in_eval_mode(roles, family), _evaluation_in_training_mode(roles, family)]
-    found = [finding for finding in findings if finding is not None]
-    problems = [finding for finding in found if finding.evidence]
-    if problems:
-        return max(problems, key=lambda finding: finding.confidence)
-    return found[0] if found else _nothing_found(roles, sensitive)
+        found += [("training", _training_in_eval_mode(roles, family))]
+        found += [("evaluation", _evaluation_in_training_mode(roles, family))]
+    parts = [Part(name, finding) for name, finding in found if finding is not None]
+    return worst_of(parts) if parts else _nothing_found(roles, sensitive)
 
 
 def _nothing_found(roles: CallRoles, sensitive: set[int]) -> Finding:
@@ -264,7 +263,7 @@ def _dropout_that_ignores_the_mode(roles: CallRoles, functional: list[Event]) ->
         ],
         location=line,
         fix=f"Pass the mode on, `{either(roles.run, pytorch='F', mindspore='ops')}.dropout(x, p, training=self.training)`, or "
-        "build one `nn.Dropout` in `__init__` and call that. Right only if the predictions are sampled on purpose (Monte Carlo "
+        "build one dropout layer in `__init__` and call that. Right only if the predictions are sampled on purpose (Monte Carlo "
         "dropout).",
         limits="One active dropout call in evaluation mode would have been seen.",
     )

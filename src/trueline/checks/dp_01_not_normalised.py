@@ -42,12 +42,13 @@ import msgspec
 import numpy as np
 
 from trueline.checks.base import Item
-from trueline.model import Evidence, Finding, Location, Op
+from trueline.checks.parts import Part, worst_of
+from trueline.model import Evidence, FieldStat, Finding, Location, Op, RootCall
 from trueline.store import Run
 from trueline.views.data_origin import where_made
 from trueline.views.dataflow import line_of, plain
 from trueline.views.first_layers import LOOKUPS, NORMALISING, WEIGHTED, FirstLayers
-from trueline.views.inputs import ModelInputs, Pool, by_features, pooled
+from trueline.views.inputs import ModelInputs, Pool, by_features, has_no_scale, pooled
 from trueline.views.words import either
 
 item = Item(__name__, __doc__)
@@ -60,6 +61,7 @@ _APART = 100.0
 _LARGE = 10.0
 _LARGE_SQUARE = 1000.0
 _RAW_PIXEL = 255.0
+_NOT_TAKEN = "no layer with weights was seen to take the model's inputs as they are in a traced step."
 
 
 class _Field(msgspec.Struct, frozen=True):
@@ -78,30 +80,35 @@ def conclude(run: Run) -> Finding:
     if not inputs.training:
         return item.not_applicable("No training call of a model was looked at in this run.")
     layers = FirstLayers(run)
-    fields: list[_Field] = []
-    passed: set[str] = set()
-    for (module, place), seen in inputs.fields(calls).items():
-        stats = by_features([stat for _, stat in seen])[0]
-        takers = [taker.op for taker in layers.consumers(stats[0].shape, stats[0].dtype, module)]
-        weighted = [op for op in takers if plain(op.name) in WEIGHTED]
-        if weighted and np.isfinite(pooled(stats).mean).any():
-            scaled = all(layers.is_normalised_next(op) for op in weighted)
-            fields.append(_Field(place, pooled(stats), weighted[0], inputs.source_line(seen[0][0]), scaled))
-        passed.update(plain(op.name) for op in takers if op not in weighted)
-    for judge in (_features_apart, _large_values):
-        for field in fields:
-            problem = judge(run, field)
-            if problem is not None:
-                return problem
-    if fields:
-        return _no_problem(fields)
+    parts = [
+        Part(f"input {place!r} of {run.modules[module].name}", _conclude_input(run, inputs, layers, module, place, seen))
+        for (module, place), seen in inputs.fields(calls).items()
+    ]
+    return worst_of(parts) if parts else item.not_checked(_NOT_TAKEN)
+
+
+def _conclude_input(
+    run: Run, inputs: ModelInputs, layers: FirstLayers, module: int, place: str, seen: list[tuple[RootCall, FieldStat]]
+) -> Finding:
+    stats = by_features([stat for _, stat in seen])[0]
+    takers = [taker.op for taker in layers.consumers(stats[0].shape, stats[0].dtype, module)]
+    weighted = [op for op in takers if plain(op.name) in WEIGHTED]
+    if weighted and np.isfinite(pooled(stats).mean).any():
+        scaled = all(layers.is_normalised_next(op) for op in weighted)
+        field = _Field(place, pooled(stats), weighted[0], inputs.source_line(seen[0][0]), scaled)
+        return _features_apart(run, field) or _large_values(run, field) or _no_problem(field)
+    passed = {plain(op.name) for op in takers if op not in weighted}
     if passed & NORMALISING:
         return item.no_problem(
             "The model normalises its inputs first.", limits="Inputs of any scale are put right by the first layer."
         )
     if passed & LOOKUPS:
         return item.not_applicable("The model looks its inputs up in an embedding: their size has no meaning.")
-    return item.not_checked("no layer with weights was seen to take the model's inputs as they are in a traced step.")
+    if not takers and layers.takes_from_a_model(module):
+        return item.not_applicable("What enters the model is made by another one.")
+    if has_no_scale(stats):
+        return item.not_applicable("The inputs are masks, or whole numbers that count or name something.")
+    return item.not_checked(_NOT_TAKEN)
 
 
 def _features_apart(run: Run, field: _Field) -> Finding | None:
@@ -195,17 +202,13 @@ def _line(run: Run, field: _Field) -> Location | None:
     return None if where is None else where.of_module(module.name if module is not None else None)
 
 
-def _no_problem(fields: list[_Field]) -> Finding:
-    squares = [float(np.nanmean(field.pool.square)) for field in fields]
-    widest = max(range(len(fields)), key=lambda place: squares[place])
-    pool = fields[widest].pool
-    told = (
-        f"Inputs of the first layer lie in {np.nanmin(pool.low):.4g} … {np.nanmax(pool.high):.4g}, mean square {max(squares):.3g}"
-    )
-    also = "; a normalisation follows at once." if max(squares) >= _LARGE_SQUARE else "."
+def _no_problem(field: _Field) -> Finding:
+    pool, square = field.pool, float(np.nanmean(field.pool.square))
+    told = f"Inputs of the first layer lie in {np.nanmin(pool.low):.4g} … {np.nanmax(pool.high):.4g}, mean square {square:.3g}"
+    also = "; a normalisation follows at once." if square >= _LARGE_SQUARE else "."
     return item.no_problem(
         "The inputs are of a size that layers can learn from.",
-        evidence=[Evidence(told + also, {"mean_square": max(squares), "samples": pool.samples})],
+        evidence=[Evidence(told + also, {"mean_square": square, "samples": pool.samples})],
         limits=f"Features that differ by a factor of {_APART:g}, or a mean square of {_LARGE_SQUARE:g}, would have been seen.",
     )
 

@@ -31,7 +31,7 @@ Epochs and batches compared, the chance under shuffling, the chi-square ratio an
 
 ## Limits
 Needs three batches per epoch. In a single epoch only the labels' order can be judged. A curriculum made by hand cannot be
-told from a missing shuffle.
+told from a missing shuffle. A source of batches that cannot be judged leaves the item not checked, whatever others show.
 
 ## What to do
 Pass `shuffle=True` to the training DataLoader (in MindSpore to the dataset, or call its `shuffle(buffer_size)` with the size of
@@ -44,7 +44,8 @@ from collections import Counter
 from itertools import pairwise
 
 from trueline.checks.base import Item
-from trueline.model import Conclusion, Event, Evidence, Finding, Loader
+from trueline.checks.parts import Part, worst_of
+from trueline.model import Event, Evidence, Finding, Loader
 from trueline.store import Run
 from trueline.views.order import Epoch, Source, training_sources
 from trueline.views.order_statistics import (
@@ -83,7 +84,6 @@ _STREAM = "_InfiniteConstantSampler"
 # A shuffle through a buffer, whatever the order of the source.
 _BUFFER = "ShuffleDataset"
 _SHARDS = "DistributedSampler"
-_PREFERENCE = (Conclusion.PROBLEM_FOUND, Conclusion.NO_PROBLEM, Conclusion.NOT_CHECKED, Conclusion.NOT_APPLICABLE)
 
 
 def conclude(run: Run) -> Finding:
@@ -92,8 +92,7 @@ def conclude(run: Run) -> Finding:
         if run.events_of("backward"):
             return item.not_applicable("No training batches that could be followed from epoch to epoch were seen.")
         return item.not_applicable("No training was seen in this run.")
-    findings = [_conclude_source(run, source) for source in sources]
-    return min(findings, key=lambda finding: (_PREFERENCE.index(finding.conclusion), -finding.confidence))
+    return worst_of(Part(source.name, _conclude_source(run, source)) for source in sources)
 
 
 def _conclude_source(run: Run, source: Source) -> Finding:

@@ -45,6 +45,7 @@ from collections import Counter
 from contextlib import closing
 
 from trueline.checks.base import Item
+from trueline.checks.parts import Part, worst_of
 from trueline.model import Evidence, Finding, Loader, Location
 from trueline.store import Run
 from trueline.views.ranks import WRAPPER, Ranks, unrecorded_ranks
@@ -92,11 +93,7 @@ def _conclude(ranks: Ranks) -> Finding:
     found = shardings(ranks)
     if not found:
         return item.not_checked("no training batches that could be followed on all ranks were seen.")
-    findings = [_judge(ranks, sharding) for sharding in found]
-    return min(findings, key=lambda finding: (list(_ORDER).index(finding.conclusion.value), -finding.confidence))
-
-
-_ORDER = ("problem_found", "not_checked", "no_problem", "not_applicable", "error")
+    return worst_of(Part(sharding.source.name, _judge(ranks, sharding)) for sharding in found)
 
 
 def _judge(ranks: Ranks, sharding: Sharding) -> Finding:

@@ -46,9 +46,11 @@ from itertools import pairwise
 import msgspec
 
 from trueline.checks.base import Item
+from trueline.checks.parts import Part, worst_of
 from trueline.model import Event, Evidence, Finding, Location, Step
 from trueline.store import Run
 from trueline.views.event_order import EventOrder
+from trueline.views.parameters import name_of_optimizer
 from trueline.views.words import either, words_of
 
 item = Item(__name__, __doc__)
@@ -72,15 +74,22 @@ def conclude(run: Run) -> Finding:
             earlier.append(_with_clearing_in_closure(order, step, earlier[-1].seq) if earlier else step)
     if not steps_of:
         return item.not_applicable("No optimizer step was seen in this run.")
-    findings = []
-    for optimizer, steps in steps_of.items():
-        findings += [_cleared_before_step(run, order, optimizer, steps), _carried_over(run, order, optimizer, steps)]
-    if len(steps_of) == 1:
-        findings += [_batches_thrown_away(run, order, optimizer, steps) for optimizer, steps in steps_of.items()]
-    problems = [finding for finding in findings if finding is not None]
-    if problems:
-        return max(problems, key=lambda finding: finding.confidence)
-    return _nothing_found(steps_of)
+    alone = len(steps_of) == 1
+    return worst_of(
+        Part(name_of_optimizer(run, optimizer), finding)
+        for optimizer, steps in steps_of.items()
+        for finding in _conclude_optimizer(run, order, optimizer, steps, alone=alone)
+    )
+
+
+def _conclude_optimizer(run: Run, order: EventOrder, optimizer: int, steps: list[Step], *, alone: bool) -> list[Finding]:
+    """All that is wrong with the steps of an optimizer, or that nothing is."""
+    found = [
+        _cleared_before_step(run, order, optimizer, steps),
+        _carried_over(run, order, optimizer, steps),
+        _batches_thrown_away(run, order, optimizer, steps) if alone else None,
+    ]
+    return [finding for finding in found if finding is not None] or [_nothing_found(steps)]
 
 
 def _with_clearing_in_closure(order: EventOrder, step: Step, previous: int) -> Step:
@@ -92,23 +101,20 @@ def _with_clearing_in_closure(order: EventOrder, step: Step, previous: int) -> S
     return msgspec.structs.replace(step, cleared=True) if cleared else step
 
 
-def _nothing_found(steps_of: dict[int, list[Step]]) -> Finding:
-    known = {optimizer: [step for step in steps if step.cleared is not None] for optimizer, steps in steps_of.items()}
-    told = [optimizer for optimizer, steps in known.items() if len(steps) >= _FEWEST_STEPS]
-    if not told:
+def _nothing_found(steps: list[Step]) -> Finding:
+    known = [step for step in steps if step.cleared is not None]
+    if len(known) < _FEWEST_STEPS:
         return item.not_checked(
             "the state of the gradients before the backward pass is known for fewer than two steps after an optimizer's first "
             "(a short run, or an optimizer that makes its backward passes in a closure)."
         )
-    counted = [step for optimizer in told for step in known[optimizer]]
-    rest = f" Of {len(known) - len(told)} of {len(known)} optimizers nothing is known." if len(told) < len(known) else ""
-    several = sum(step.backwards > 1 for steps in steps_of.values() for step in steps)
+    several = sum(step.backwards > 1 for step in steps)
     accumulation = f" {several} steps had several backward passes with a clean start: accumulation, or several losses."
     return item.no_problem(
-        f"Gradients started from nothing at {sum(bool(step.cleared) for step in counted)} of {len(counted)} steps after the "
+        f"Gradients started from nothing at {sum(bool(step.cleared) for step in known)} of {len(known)} steps after the "
         f"first.{accumulation if several else ''}",
-        limits="Gradients carried over at more than half of an optimizer's steps, or cleared right before most of its steps, "
-        f"would have been seen.{rest}",
+        limits="Gradients carried over at more than half of an optimizer's steps, or cleared right "
+        "before most of its steps, would have been seen.",
         confidence=0.95,
     )
 

@@ -36,7 +36,7 @@ from collections import Counter
 from itertools import pairwise
 
 from trueline.checks.base import Item
-from trueline.model import Evidence, Finding, Step
+from trueline.model import MOST_LOSS_CALLS, Evidence, Finding, Step
 from trueline.store import Run
 from trueline.views.event_order import EventOrder
 from trueline.views.words import either
@@ -92,7 +92,7 @@ def _divided(run: Run, order: EventOrder, stepped: list[Step], window: int) -> F
     for start, step in pairwise([None, *stepped]):
         passes = order.between("backward", start.seq if start else -1, step.seq) if step else []
         own = [call for call in calls if step and call.step == step.id]
-        if own and (len(own) == len(passes) or len(own) == 8 < len(passes)):
+        if own and (len(own) == len(passes) or len(own) == MOST_LOSS_CALLS < len(passes)):
             means = means and all(call.settings.get("reduction") == "mean" for call in own)
             ratios += [one.value / call.value for one, call in zip(passes, own, strict=False) if call.value and one.value]
     if not ratios or not means:

@@ -87,15 +87,15 @@ def conclude(run: Run) -> Finding:
         return _symmetry_finding(run, history, told, alike, initial)
     if everywhere := _constant_throughout(run, weights, suspects):
         return _throughout_finding(run, history, everywhere, alike, initial)
+    too_large = _too_large(run, weights, initial)
+    if too_large is not None:
+        return too_large
     if stuck:
         return ITEM.not_checked(
             f"{listed(p.name for p in suspects)} start constant, and {history.optimizer_steps} optimizer steps are too "
             "few to tell whether "
             f"training breaks the symmetry ({ENOUGH_STEPS} are needed)."
         )
-    too_large = _too_large(run, weights, initial)
-    if too_large is not None:
-        return too_large
     summary = f"All {len(weights)} weight matrices start with different values in their units."
     if suspects:
         summary = (

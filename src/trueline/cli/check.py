@@ -22,6 +22,9 @@ def command(
 ) -> None:
     """Check a recorded run (a name, a directory, or `latest`) or a script.
 
+    Words after a script, or after a launcher such as torchrun, are its own. Options of Trueline come
+    before; they may also follow a run or a script at once, up to the first word that is none, or --.
+
     Exit code: 0 nothing found, 1 problem found, 2 wrong usage, a script that failed before it trained, or an internal
     error; 3 with --strict, nothing found in a run that is incomplete or could not be watched as a whole.
     """

@@ -4,6 +4,7 @@ from trueline.model.comparison import Comparison, Divergence
 from trueline.model.finding import Conclusion, Diagnosis, Evidence, Finding, NonFinite, Verdict
 from trueline.model.location import Location
 from trueline.model.run import (
+    MOST_LOSS_CALLS,
     Batch,
     Event,
     FailedWatch,
@@ -26,6 +27,7 @@ from trueline.model.run import (
 )
 
 __all__ = [
+    "MOST_LOSS_CALLS",
     "Batch",
     "Comparison",
     "Conclusion",

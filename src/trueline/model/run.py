@@ -13,6 +13,9 @@ import msgspec
 
 from trueline.model.location import Location
 
+MOST_LOSS_CALLS = 8
+"""How many calls of loss functions are recorded of one step."""
+
 
 class RunInfo(msgspec.Struct):
     """`run.json`: what is known of a run as a whole. `status` is `running`, `finished`, `failed` or `interrupted`;
@@ -306,7 +309,8 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class LossCall(msgspec.Struct, frozen=True):
-    """A call of a loss function of the framework, functional or through its module, on a step that was looked at in full.
+    """A call of a loss function of the framework, functional or through its module, on a step that was looked at in full;
+    the first MOST_LOSS_CALLS of each step.
 
     `input` and `target` describe what went in: `shape`, `dtype`, `requires_grad`, `min`, `max`, `op` (seq of the
     operation that made it, when traced), and for an input with a class axis `row_sum` and `row_logsumexp` as [min, max]

@@ -51,6 +51,17 @@ class FirstLayers:
                 self._follow(op, found, seen)
         return found
 
+    def takes_from_a_model(self, root: int) -> bool:
+        """Whether an operation in a tree of modules takes what an operation in another tree gave."""
+        makers = [
+            self.trace.ops.get(int(reference[1:]))
+            for op in self.trace.ops.values()
+            if self._is_within(op, root)
+            for reference in op.inputs
+            if reference.startswith("o")
+        ]
+        return any(maker is not None and maker.module is not None and not self._is_within(maker, root) for maker in makers)
+
     def _is_within(self, op: Op, root: int) -> bool:
         module = self.run.modules.get(op.module) if op.module is not None else None
         return module is not None and module.root == self.run.modules[root].root

@@ -48,6 +48,18 @@ class Pool(msgspec.Struct, frozen=True):
         return self.mean**2 + self.std**2
 
 
+def is_mask(stats: Sequence[FieldStat]) -> bool:
+    """Whether a field holds nothing but whole zeros and ones: it tells where something is."""
+    whole = all("float" not in stat.dtype for stat in stats)
+    return whole and all(0 <= value <= 1 for stat in stats for value in (*stat.low, *stat.high))
+
+
+def has_no_scale(stats: Sequence[FieldStat]) -> bool:
+    """Whether a field is a mask, or has one whole number per sample: a label, a length, the number of a step."""
+    per_sample = all(len(stat.shape) < 2 and "float" not in stat.dtype for stat in stats)
+    return per_sample or is_mask(stats)
+
+
 def pooled(stats: Sequence[FieldStat]) -> Pool:
     """Join the statistics of calls that have the same features; features without any finite value are NaN."""
     counts = np.array([stat.count for stat in stats], dtype=np.float64)[:, None]

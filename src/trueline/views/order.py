@@ -49,6 +49,12 @@ class Source(msgspec.Struct, frozen=True):
     returns: bool
 
     @property
+    def name(self) -> str:
+        if self.loader is None:
+            return f"the batches made by hand for {self.location}"
+        return f"the loader of {self.loader.built or self.loader.dataset}"
+
+    @property
     def target_kind(self) -> str | None:
         kinds = {batch.target_kind for epoch in self.epochs for batch in epoch.batches}
         return kinds.pop() if len(kinds) == 1 else None

@@ -108,3 +108,9 @@ def listed(names: Iterable[str], most: int = 4) -> str:
     names = list(names)
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def name_of_optimizer(run: Run, number: int) -> str:
+    """As a sentence calls it."""
+    optimizer = run.optimizers[number]
+    return f"the {optimizer.type} of {optimizer.built or 'an unknown line'}"

@@ -1,48 +1,85 @@
-"""The script's own text around a recorded line, when it is still there and has not changed since the run."""
+"""The text of the user's files as it was when the run was made. A script is kept with its run; of other files, and
+of scripts that were not kept, the text as it is now is asked, as far as its lines are those that were recorded."""
 
 from __future__ import annotations
 
 import ast
-import stat
+import os
+from collections.abc import Iterator
 from functools import lru_cache
+from importlib.util import decode_source
 from pathlib import Path
 
+import msgspec
+
 from trueline.model import Location
-from trueline.store import Run
+from trueline.store import SCRIPT_FILE, Run
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MOST_BYTES = 4 << 20
 
 
-@lru_cache(maxsize=64)
-def _parsed(path: str) -> tuple[list[str], ast.Module] | None:
+class Text(msgspec.Struct, frozen=True):
+    """A file of Python. Line 1 is the first of `lines`."""
+
+    lines: list[str]
+    tree: ast.Module
+
+    def line(self, number: int) -> str:
+        return self.lines[number - 1].strip()
+
+
+def script_text(run: Run) -> str | None:
+    """The text of the script that was run, even where it is none that can be parsed."""
+    return next(_texts(run, run.info.script), None) if run.info.script else None
+
+
+def text_of(run: Run, file: str) -> Text | None:
+    """A file by the name that locations give it; None when it is gone or cannot be parsed."""
+    return next((known for text in _texts(run, file) if (known := _parsed(text)) is not None), None)
+
+
+def text_around(run: Run, location: Location) -> Text | None:
+    """The file that holds the line; None when it is gone or its line is not the one that was recorded."""
+    for text in _texts(run, location.file):
+        known = _parsed(text)
+        if known is None or not location.source or not 0 < location.line <= len(known.lines):
+            continue
+        if known.line(location.line) == location.source:
+            return known
+    return None
+
+
+def _texts(run: Run, file: str) -> Iterator[str]:
+    """What is known of a file: the kept copy first, then the file itself."""
+    path = os.path.normpath(Path(run.info.cwd, file))
+    script = run.info.script
+    if script is not None and path == os.path.normpath(Path(run.info.cwd, script)):
+        yield from _read(run.directory / SCRIPT_FILE)
+    yield from _read(Path(path))
+
+
+def _read(path: Path) -> Iterator[str]:
+    # Runs from elsewhere may name anything, such as a device without end.
     try:
-        text = script_text(Path(path))
-        return text.splitlines(), ast.parse(text)
-    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+        if path.is_file() and path.stat().st_size <= _MOST_BYTES:
+            yield decode_source(path.read_bytes())
+    except (OSError, ValueError, SyntaxError):
+        return
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Text | None:
+    try:
+        return Text(text.split("\n"), ast.parse(text))
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
-
-
-def script_text(path: Path) -> str:
-    """What stands in a script that a run names: of runs from elsewhere it may name anything, such as a device without end."""
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-        raise ValueError(f"{path} is no script")
-    return path.read_text(encoding="utf-8")
-
-
-def _file_of(run: Run, location: Location) -> tuple[list[str], ast.Module] | None:
-    """The parsed file; None when it is gone or its line is not the one that was recorded."""
-    known = _parsed(str(Path(run.info.cwd) / location.file))
-    if known is None or not location.source or not 0 < location.line <= len(known[0]):
-        return None
-    return known if known[0][location.line - 1].strip() == location.source else None
 
 
 def function_around(run: Run, location: Location) -> Function | None:
     """The innermost function that holds the line."""
-    known = _file_of(run, location)
-    return None if known is None else innermost_function(known[1], location.line)
+    known = text_around(run, location)
+    return None if known is None else innermost_function(known.tree, location.line)
 
 
 def innermost_function(tree: ast.Module, line: int) -> Function | None:
@@ -62,12 +99,12 @@ def statement_at(scope: Function | ast.Module, line: int) -> ast.stmt | None:
 
 def line_that_sets(run: Run, location: Location, key: str) -> Location | None:
     """The one line of the file of the given one that assigns to a key, as in `group["lr"] = rate`."""
-    known = _file_of(run, location)
+    known = text_around(run, location)
     if known is None:
         return None
     lines = {
         node.lineno
-        for node in ast.walk(known[1])
+        for node in ast.walk(known.tree)
         if isinstance(node, ast.Subscript)
         and isinstance(node.ctx, ast.Store)
         and isinstance(node.slice, ast.Constant)
@@ -76,13 +113,13 @@ def line_that_sets(run: Run, location: Location, key: str) -> Location | None:
     if len(lines) != 1:
         return None
     line = lines.pop()
-    return Location(location.file, line, None, None, known[0][line - 1].strip())
+    return Location(location.file, line, None, None, known.line(line))
 
 
 def repeated_list_line(run: Run, location: Location) -> Location | None:
     """The one line `[layer] * n` in the function that holds the given line (or, outside of functions, in the file)."""
-    known = _file_of(run, location)
-    scope = function_around(run, location) or (known[1] if known is not None else None)
+    known = text_around(run, location)
+    scope = function_around(run, location) or (known.tree if known is not None else None)
     if known is None or scope is None:
         return None
     lines = {
@@ -96,30 +133,30 @@ def repeated_list_line(run: Run, location: Location) -> Location | None:
     if len(lines) != 1:
         return None
     line = lines.pop()
-    return Location(location.file, line, None, location.function, known[0][line - 1].strip())
+    return Location(location.file, line, None, location.function, known.line(line))
 
 
 def line_of_construction(run: Run, location: Location, type_name: str) -> Location | None:
     """The one line that builds an object of this class, in the function that holds the given line or else in the file."""
-    known = _file_of(run, location)
+    known = text_around(run, location)
     if known is None:
         return None
-    for scope in (function_around(run, location), known[1]):
+    for scope in (function_around(run, location), known.tree):
         lines = {
             node.lineno
-            for node in ast.walk(scope or known[1])
+            for node in ast.walk(scope or known.tree)
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == type_name
         }
         if len(lines) == 1:
             line = lines.pop()
-            return Location(location.file, line, None, location.function, known[0][line - 1].strip())
+            return Location(location.file, line, None, location.function, known.line(line))
     return None
 
 
 def line_of_parameter(run: Run, location: Location, class_name: str, name: str) -> Location | None:
     """The one line `self.name = …` in a class of the file that holds the given line."""
-    known = _file_of(run, location)
-    classes = [] if known is None else [n for n in ast.walk(known[1]) if isinstance(n, ast.ClassDef) and n.name == class_name]
+    known = text_around(run, location)
+    classes = [] if known is None else [n for n in ast.walk(known.tree) if isinstance(n, ast.ClassDef) and n.name == class_name]
     lines = {
         node.lineno
         for one in classes
@@ -130,7 +167,7 @@ def line_of_parameter(run: Run, location: Location, class_name: str, name: str) 
     if known is None or len(lines) != 1:
         return None
     line = lines.pop()
-    return Location(location.file, line, None, "__init__", known[0][line - 1].strip())
+    return Location(location.file, line, None, "__init__", known.line(line))
 
 
 def times_read(run: Run, location: Location) -> int | None:
@@ -214,6 +251,6 @@ def _reads(node: ast.AST, name: str) -> bool:
 
 
 def text_of_file(run: Run, location: Location) -> ast.Module | None:
-    """The parsed file that holds the line; None when it is gone or has changed since the run."""
-    known = _file_of(run, location)
-    return None if known is None else known[1]
+    """The parsed file that holds the line; None when it is gone or its line is not the one that was recorded."""
+    known = text_around(run, location)
+    return None if known is None else known.tree

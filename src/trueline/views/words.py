@@ -25,6 +25,10 @@ class Words(msgspec.Struct, frozen=True):
     parameters: str
     axis: str
     random_weights: str
+    rectified: str
+    """Activations that pass the gradient of positive values on as it is."""
+    leaky: str
+    """Those that pass some of it on for every value."""
 
 
 PYTORCH = Words(
@@ -38,6 +42,8 @@ PYTORCH = Words(
     parameters="model.parameters()",
     axis="dim",
     random_weights="nn.init.kaiming_uniform_ or xavier_uniform_",
+    rectified="nn.ReLU, nn.GELU",
+    leaky="nn.LeakyReLU, nn.GELU",
 )
 MINDSPORE = Words(
     name="MindSpore",
@@ -50,6 +56,8 @@ MINDSPORE = Words(
     parameters="model.trainable_params()",
     axis="axis",
     random_weights="weight_init=HeUniform() or XavierUniform() (mindspore.common.initializer)",
+    rectified="nn.ReLU, nn.GELU",
+    leaky="nn.LeakyReLU, nn.GELU",
 )
 
 

@@ -10,8 +10,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name that all of torch's users know
 
 from tests.adapters.pytorch.conftest import Recorded
-from tests.adapters.pytorch.loops import small_net, train
-from trueline.model import LossCall
+from tests.adapters.pytorch.loops import batches, small_net, train
+from trueline.adapters.pytorch import losses
+from trueline.checks import check_of_id, tr_08_accumulation
+from trueline.model import MOST_LOSS_CALLS, Conclusion, LossCall
 from trueline.store import Run
 
 SCORES = torch.tensor([[2.0, -1.0, 0.5], [0.0, 0.0, 3.0]])
@@ -147,3 +149,27 @@ def test_the_steps_loss_is_the_value_of_the_backward_pass(recorded: Recorded) ->
     assert [step.loss for step in run.steps] == losses
     assert [event.value for event in run.events_of("backward")] == losses
     assert [call.value for call in run.loss_calls] == pytest.approx(losses)
+
+
+@pytest.mark.parametrize("most", [MOST_LOSS_CALLS, MOST_LOSS_CALLS // 2])
+def test_windows_with_more_passes_than_are_recorded_are_judged(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    for reader in (losses, tr_08_accumulation):
+        monkeypatch.setattr(reader, "MOST_LOSS_CALLS", most)
+
+    def script() -> None:
+        torch.manual_seed(0)
+        model = small_net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for place, (x, y) in enumerate(batches(4 * (most + 2)), 1):
+            (F.cross_entropy(model(x), y) / (most + 2)).backward()
+            if place % (most + 2) == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+
+    run = recorded(script)
+    assert len([call for call in run.loss_calls if call.step == 0]) == most
+    found = check_of_id("tr.08").conclude(run)
+    assert found.conclusion is Conclusion.NO_PROBLEM, found
+    assert found.summary.startswith(f"{most + 2} passes per step")

@@ -18,6 +18,7 @@ from trueline.adapters.mindspore.kinds import settings_of
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import array_of, dtype_name, tensors_in
 from trueline.adapters.shared.margins import SCORED
+from trueline.model import MOST_LOSS_CALLS
 from trueline.record import Recorder, to_json
 from trueline.record.alignment import Alignment
 from trueline.record.patches import Patches
@@ -43,7 +44,6 @@ LOSS_CELLS = {
 _CLASS_AXIS = {"cross_entropy", "nll_loss", "kl_div"}
 _INPUTS = ("input", "logits", "inputs", "x", "input1", "log_probs", "anchor", "x1")
 _TARGETS = ("target", "label", "labels", "targets", "input2", "positive", "x2")
-_MOST_PER_STEP = 8
 _MOST_DISTINCT = 1000
 
 
@@ -153,7 +153,7 @@ class LossWatch(Watch):
         if self._step != recorder.step:
             self._step, self._count = recorder.step, 0
         self._count += 1
-        if self._count > _MOST_PER_STEP:
+        if self._count > MOST_LOSS_CALLS:
             return
         told = settings()
         outputs = tensors_in(value)

@@ -16,6 +16,7 @@ from trueline.adapters.pytorch.graph import OpTrace
 from trueline.adapters.pytorch.scores import ScoreWatch
 from trueline.adapters.pytorch.tensors import dtype_name, is_plain, under_transform
 from trueline.adapters.shared.margins import SCORED
+from trueline.model import MOST_LOSS_CALLS
 from trueline.record import Recorder, to_json
 from trueline.record.alignment import Alignment
 from trueline.record.patches import Patches
@@ -29,7 +30,6 @@ LOSSES = (
 _CLASS_AXIS = {"cross_entropy", "nll_loss", "kl_div"}
 _INPUTS = ("input", "input1", "log_probs", "anchor")
 _TARGETS = ("target", "targets", "input2", "positive")
-_MOST_PER_STEP = 8
 _MOST_DISTINCT = 1000
 
 
@@ -97,7 +97,7 @@ class LossWatch(Watch):
         if self._step != recorder.step:
             self._step, self._count = recorder.step, 0
         self._count += 1
-        if self._count <= _MOST_PER_STEP:
+        if self._count <= MOST_LOSS_CALLS:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
             with torch._C.DisableTorchFunction(), torch.no_grad():

@@ -48,11 +48,12 @@ from trueline.checks.base import Item
 from trueline.checks.dp_02_evaluation_prepared_differently import input_mismatch as mismatch
 from trueline.checks.dp_02_evaluation_prepared_differently.input_mismatch import Mismatch, Sides
 from trueline.checks.dp_02_evaluation_prepared_differently.random_evaluation import random_operations
+from trueline.checks.parts import Part, worst_of
 from trueline.model import Evidence, FieldStat, Finding, Location, RootCall
 from trueline.store import Run
 from trueline.views.data_origin import where_made
 from trueline.views.first_layers import FirstLayers
-from trueline.views.inputs import ModelInputs, by_features, pooled
+from trueline.views.inputs import ModelInputs, by_features, has_no_scale, pooled
 
 item = Item(__name__, __doc__)
 
@@ -63,12 +64,24 @@ _LIMITS = (
     "Other ends of pixel values, a scale ten times another, means 3.5 (standardised data) or 5 deviations off, or features in "
     "another order would have been seen."
 )
+_NOT_COMPARED = "no input of a model was looked at both in training and in evaluation, with the same features."
 
 
 class _Compared(msgspec.Struct, frozen=True):
+    """One input from one source of evaluation data. `possible`: whether training and evaluation have the same features."""
+
+    field: str
     call: RootCall
     location: Location | None
     found: Mismatch | None
+    possible: bool = True
+
+    @property
+    def part(self) -> Part:
+        name = f"input {self.field!r} at {self.location or self.call.location}"
+        if not self.possible:
+            return Part(name, item.not_checked(_NOT_COMPARED))
+        return Part(name, item.no_problem("Evaluation inputs look as training inputs do.", limits=_LIMITS))
 
 
 def conclude(run: Run) -> Finding:
@@ -78,7 +91,7 @@ def conclude(run: Run) -> Finding:
     if not inputs.evaluation:
         return item.not_applicable("No evaluation of a trained model was seen in this run.")
     compared = _compare(run, inputs)
-    right = any(one.found is None for one in compared)
+    right = any(one.found is None and one.possible for one in compared)
     for one in compared:
         if one.found is not None and (one.found.certain or not right):
             return _problem(run, one, one.found)
@@ -92,12 +105,7 @@ def conclude(run: Run) -> Finding:
             fix="Give evaluation a preparation without its random parts (a transform of its own for the evaluation dataset).",
             limits="One changed sample in twenty would have been seen.",
         )
-    if not compared:
-        return item.not_checked("no input of a model was looked at both in training and in evaluation, with the same features.")
-    return item.no_problem(
-        f"Evaluation inputs look as training inputs do, in {len(compared)} comparison{'s' if len(compared) > 1 else ''}.",
-        limits=_LIMITS,
-    )
+    return worst_of(one.part for one in compared) if compared else item.not_checked(_NOT_COMPARED)
 
 
 def _problem(run: Run, one: _Compared, found: Mismatch) -> Finding:
@@ -120,6 +128,8 @@ def _compare(run: Run, inputs: ModelInputs) -> list[_Compared]:
         if key not in training:
             continue
         ours = [stat for _, stat in training[key]]
+        if has_no_scale(ours):
+            continue
         by_hand = inputs.roles.loader_of(training[key][0][0]) is None
         if by_hand and not layers.consumers(ours[0].shape, ours[0].dtype, key[0]):
             # What goes in was made by another model, not by preparation.
@@ -129,32 +139,29 @@ def _compare(run: Run, inputs: ModelInputs) -> list[_Compared]:
             loader = inputs.roles.loader_of(call)
             sources[call.location if loader is None else loader].append((call, stat))
         with_mask = len(inputs.stats[training[key][0][0].seq]) > 1
-        for pairs in sources.values():
-            one = _compare_source(inputs, ours, pairs, with_mask=with_mask)
-            if one is not None:
-                compared.append(one)
+        compared += [_compare_source(inputs, ours, pairs, with_mask=with_mask) for pairs in sources.values()]
     return compared
 
 
 def _compare_source(
     inputs: ModelInputs, ours: list[FieldStat], pairs: list[tuple[RootCall, FieldStat]], *, with_mask: bool
-) -> _Compared | None:
-    call = pairs[0][0]
+) -> _Compared:
+    call, field = pairs[0][0], pairs[0][1].field
     theirs = [stat for _, stat in pairs]
     where = inputs.source_line(call)
     found = mismatch.layout(ours, theirs) or (None if with_mask else _padding(ours, theirs))
     if found is not None:
-        return _Compared(call, where, found)
+        return _Compared(field, call, where, found)
     group = by_features(ours)[0]
     same = [stat for stat in theirs if (len(stat.shape), stat.axis, len(stat.mean)) == _features(group[0])]
     if not same or "float" not in group[0].dtype or len(group[0].shape) < 2:
-        return None
+        return _Compared(field, call, where, None, possible=False)
     sides = Sides(pooled(group), pooled(same), group, same, inputs.roles.loader_of(call) is None)
     for test in (mismatch.ends, mismatch.factor, mismatch.standardisation, mismatch.permuted):
         found = test(sides)
         if found is not None:
-            return _Compared(call, where, found)
-    return _Compared(call, where, _own_scaler(inputs, sides, pairs))
+            return _Compared(field, call, where, found)
+    return _Compared(field, call, where, _own_scaler(inputs, sides, pairs))
 
 
 def _features(stat: FieldStat) -> tuple[int, int | None, int]:

@@ -49,10 +49,11 @@ from trueline.checks.dp_04_wrong_padding.padding_faults import (
     model_fault,
     packing_fault,
 )
+from trueline.checks.parts import Part, worst_of
 from trueline.model import Evidence, Finding
 from trueline.store import Run
 from trueline.views.dataflow import Trace
-from trueline.views.inputs import ModelInputs
+from trueline.views.inputs import ModelInputs, is_mask
 
 item = Item(__name__, __doc__)
 NEEDS = ("operations",)
@@ -75,23 +76,28 @@ def conclude(run: Run) -> Finding:
             "the inputs are padded, but no step was traced (a compiled model, or one without a training step)."
         )
     knowledge = Knowledge(run, Trace(run))
-    padded = [one for one in padded if knowledge.first_takers(one)]
-    if not padded:
-        return item.not_checked("the inputs are padded, but no traced step shows what the model does with them.")
-    for one in padded:
-        fault = loss_fault(run, inputs, one) or mask_fault(knowledge, one) or packing_fault(knowledge, one)
-        if fault is None and not knowledge.is_used(one):
-            fault = model_fault(knowledge, one)
-        if fault is None:
-            fault = embedding_fault(knowledge, one)
-        if fault is not None:
-            return _problem(one, fault)
-    used = any(knowledge.is_used(one) for one in padded)
+    # A mask is padded as the content is, and nothing but a question where.
+    content = [one for one in padded if not is_mask([one.stat])] or padded
+    return worst_of(
+        Part(f"input {one.field!r} at {one.call.location}", _conclude_input(run, inputs, knowledge, one)) for one in content
+    )
+
+
+def _conclude_input(run: Run, inputs: ModelInputs, knowledge: Knowledge, one: Padded) -> Finding:
+    if not knowledge.first_takers(one):
+        return item.not_checked("the input is padded, but no traced step shows what the model does with it.")
+    fault = loss_fault(run, inputs, one) or mask_fault(knowledge, one) or packing_fault(knowledge, one)
+    if fault is None and not knowledge.is_used(one):
+        fault = model_fault(knowledge, one)
+    if fault is None:
+        fault = embedding_fault(knowledge, one)
+    if fault is not None:
+        return _problem(one, fault)
     return item.no_problem(
         "The inputs are padded, and the model is told where."
-        if used
+        if knowledge.is_used(one)
         else "The inputs are padded; nothing was seen to use padding.",
-        evidence=[_of_padding(one) for one in padded],
+        evidence=[_of_padding(one)],
         limits=_LIMITS,
     )
 

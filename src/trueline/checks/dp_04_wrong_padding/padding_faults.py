@@ -241,7 +241,11 @@ def _mean(knowledge: Knowledge, padded: Padded, op: Op) -> PaddingFault | None:
         {"operation": name, "steps": padded.steps, "share": padded.share},
         line_of(knowledge.run, op),
         "Sum the real steps only and divide by their number: `(x * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)`"
-        + (", or give the EmbeddingBag its padding_idx." if name == "embedding_bag" else "."),
+        + either(
+            knowledge.run,
+            pytorch=", or give the EmbeddingBag its padding_idx." if name == "embedding_bag" else ".",
+            mindspore=".",
+        ),
         0.8,
     )
 

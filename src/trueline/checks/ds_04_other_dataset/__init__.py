@@ -46,6 +46,7 @@ from trueline.model import Evidence, Finding, Location
 from trueline.store import MANIFEST_FILE, Run
 from trueline.store.manifest import Manifest
 from trueline.store.manifest import read as read_manifest
+from trueline.views.parameters import listed
 
 item = Item(__name__, __doc__)
 
@@ -110,16 +111,15 @@ def conclude(run: Run) -> Finding:
     limits = _limits(opened, sum(path in read for path in standards), read)
     if wrong:
         return _problem(wrong, len(opened), limits)
-    verified = sum(path in read for path in standards)
-    if standards and not verified:
-        return item.not_checked(f"the {len(standards)} files with a checksum beside them have changed since the run.")
+    if unread := [path for path in standards if path not in read]:
+        return _not_read(unread)
     if not standards:
         return item.not_checked(
             f"there is no standard to compare the {len(opened)} opened files with; none of them is damaged by its own account. "
             "Make one with: trueline data PATH --manifest FILE"
         )
     return item.no_problem(
-        f"{verified} of {len(opened)} opened files have the content that a checksum beside them asks for.", limits=limits
+        f"{len(standards)} of {len(opened)} opened files have the content that a checksum beside them asks for.", limits=limits
     )
 
 
@@ -208,10 +208,19 @@ def _against_manifest(opened: list[Opened], manifest: Manifest) -> Finding:
     limits = _limits(opened, len(matched), read)
     if wrong:
         return _problem(wrong, len(opened), limits)
+    if unread := [file.path for file in matched.values() if file.path not in read]:
+        return _not_read(unread)
     return item.no_problem(
         f"{len(matched)} opened files are as the manifest has them, of {len(entries)} that it names.",
         limits=limits,
         confidence=0.97,
+    )
+
+
+def _not_read(files: list[Path]) -> Finding:
+    """A file that has a standard and was not read: those that were say nothing of it."""
+    return item.not_checked(
+        f"{listed(path.name for path in files)} could not be compared with a checksum: changed since the run, or beyond 2 GB."
     )
 
 

@@ -36,7 +36,8 @@ First and last loss, the guess, the peak, the learning rate, the size of the upd
 
 ## Limits
 Rates that merely make training slower, or noisier, than it could be are not reported: that takes reruns at several rates. Runs
-of fewer than 20 steps (too high) or 50 steps (too low) are not judged, unless the loss blows up.
+of fewer than 20 steps (too high) or 50 steps (too low) are not judged, unless the loss blows up. An optimizer
+whose steps cannot be judged leaves the item not checked, whatever others show.
 
 ## What to do
 Divide the rate by ten (too high) or multiply it by ten (too low) until the loss falls steadily; usual starting points are
@@ -52,9 +53,11 @@ import numpy as np
 
 from trueline.checks.base import Item
 from trueline.checks.hp_01_learning_rate.plateaus import WrongDirection, wrong_direction
-from trueline.model import Conclusion, Evidence, Finding, HyperParameter
+from trueline.checks.parts import Part, worst_of
+from trueline.model import Evidence, Finding, HyperParameter
 from trueline.store import Run
 from trueline.views.curve import Curve, alternate, block_means, training_curves, trend
+from trueline.views.parameters import name_of_optimizer
 from trueline.views.source import line_of_construction
 from trueline.views.update_sizes import (
     UpdateSize,
@@ -105,7 +108,6 @@ _STILL_STRAIGHT = 0.8
 _BEYOND_SCATTER = 4.0
 # More classes than this are a vocabulary: what a language model can reach is far above zero.
 _MOST_CLASSES = 100
-_PREFERENCE = (Conclusion.PROBLEM_FOUND, Conclusion.NO_PROBLEM, Conclusion.NOT_CHECKED, Conclusion.NOT_APPLICABLE)
 
 
 def conclude(run: Run) -> Finding:
@@ -121,8 +123,7 @@ def conclude(run: Run) -> Finding:
         return _lowered_too_soon(run, turned)
     if alternate(curves):
         return ITEM.not_checked("several optimizers share the training: their losses rise and fall with each other.")
-    findings = [_conclude_curve(run, curve) for curve in curves]
-    return min(findings, key=lambda finding: _PREFERENCE.index(finding.conclusion))
+    return worst_of(Part(name_of_optimizer(run, curve.optimizer), _conclude_curve(run, curve)) for curve in curves)
 
 
 def _conclude_curve(run: Run, curve: Curve) -> Finding:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from pathlib import Path
 
 from trueline.model import Location
 from trueline.store import Run
 from trueline.views.calls import CallRoles
-from trueline.views.source import script_text
+from trueline.views.source import script_text, text_around
 
 # How loops of libraries are told their number of epochs.
 _LIBRARY_CALL = re.compile(r"\bmodel\w*\.(train|fit)\(\s*(\d|[A-Za-z_.]*(epoch|num)|[A-Z])", re.IGNORECASE)
@@ -25,34 +24,18 @@ def epoch_loop(run: Run) -> Location | None:
     # The model may be called in a function that somebody else calls, as gradient functions do: then the optimizer's line tells.
     stepped = Counter(event.location for event in run.events_of("optimizer_step") if event.location)
     for location, _ in lines.most_common(1) + stepped.most_common(1):
-        text = _source(run, location)
+        text = text_around(run, location)
         if text is None:
             continue
         if _LIBRARY_CALL.search(location.source or ""):
             return location
-        loop = _loop_around(text, location)
+        loop = _loop_around(text.tree, location)
         if loop is not None:
-            return Location(location.file, loop, source=text.splitlines()[loop - 1].strip())
+            return Location(location.file, loop, source=text.line(loop))
     return _library_argument(run)
 
 
-def _source(run: Run, location: Location) -> str | None:
-    """The file as it was when it ran, as far as the recorded line can tell."""
-    path = Path(run.info.cwd) / location.file
-    try:
-        text = script_text(path)
-    except (OSError, ValueError):
-        return None
-    lines = text.splitlines()
-    same = location.line <= len(lines) and lines[location.line - 1].strip() == (location.source or "").strip()
-    return text if same else None
-
-
-def _loop_around(text: str, location: Location) -> int | None:
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return None
+def _loop_around(tree: ast.Module, location: Location) -> int | None:
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     line, seen = location.line, set[str]()
     found: int | None = None
@@ -99,10 +82,6 @@ def _library_argument(run: Run) -> Location | None:
     script = run.info.script
     if not script:
         return None
-    path = Path(run.info.cwd) / script
-    try:
-        lines = script_text(path).splitlines()
-    except (OSError, ValueError):
-        return None
+    lines = (script_text(run) or "").split("\n")
     told = [number for number, line in enumerate(lines, 1) if _LIBRARY_ARGUMENT.search(line)]
     return Location(script, told[0], source=lines[told[0] - 1].strip()) if len(told) == 1 else None

@@ -28,7 +28,8 @@ Gradient lengths along the depth, shares of dead units, mean derivatives, norms 
 
 ## Limits
 Runs that learn are not judged, nor those of several optimizers that take turns. Gradients that vanish over time inside of a
-recurrent layer are not told apart from other reasons not to learn. Sparse embeddings are left out.
+recurrent layer are not told apart from other reasons not to learn. Sparse embeddings are left out. One of several optimizers
+whose steps cannot be judged leaves the item not checked.
 
 ## What to do
 Vanishing and saturated: rectified activations, normalisation, residual connections, weights of the usual size (kaiming or
@@ -42,12 +43,13 @@ import math
 import numpy as np
 
 from trueline.checks.base import Item
+from trueline.checks.parts import Part, worst_of
 from trueline.checks.tr_05_gradient_flow.gradient_flow import Flow, Layer
 from trueline.model import Evidence, Finding, Location
 from trueline.store import Run
 from trueline.views.curve import Curve, alternate, training_curves, trend
-from trueline.views.parameters import listed
-from trueline.views.words import either
+from trueline.views.parameters import listed, name_of_optimizer
+from trueline.views.words import either, words_of
 
 ITEM = Item(__name__, __doc__)
 NEEDS = ("gradients", "layers")
@@ -77,7 +79,10 @@ def conclude(run: Run) -> Finding:
         return ITEM.not_applicable("No gradients of a training were seen.")
     if alternate(curves):
         return ITEM.not_checked("several optimizers share the training: no single loss tells whether it learns.")
-    curve = curves[0]
+    return worst_of(Part(name_of_optimizer(run, curve.optimizer), _conclude_curve(run, curve)) for curve in curves)
+
+
+def _conclude_curve(run: Run, curve: Curve) -> Finding:
     flow = Flow(run, curve)
     if not flow.layers and not flow.recurrent:
         return ITEM.not_applicable("The network has no linear, convolution or recurrent layers that are trained.")
@@ -171,7 +176,7 @@ def _dead(run: Run, flow: Flow) -> Finding | None:
             for one, part in silent[:6]
         ],
         fix="Look for biases far below zero, a learning rate that is too high in the first steps, or inputs of one sign; leaky "
-        "activations (nn.LeakyReLU, nn.GELU) and the usual initialisation keep units alive.",
+        f"activations ({words_of(run).leaky}) and the usual initialisation keep units alive.",
         location=bias or _where(layer),
         limits=_limits(flow.curve),
     )
@@ -247,8 +252,8 @@ def _vanishing(flow: Flow) -> Finding | None:
                 flow.late_steps[-1],
             )
         ],
-        fix="Use rectified activations (nn.ReLU, nn.GELU), normalisation layers or residual connections in deep networks, and "
-        "weights of the usual size.",
+        fix=f"Use rectified activations ({words_of(flow.run).rectified}), normalisation layers or "
+        "residual connections in deep networks, and weights of the usual size.",
         location=_where(named),
         limits=_limits(flow.curve),
     )

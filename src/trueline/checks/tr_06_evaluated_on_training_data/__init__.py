@@ -47,9 +47,10 @@ import re
 import msgspec
 
 from trueline.checks.base import Item
+from trueline.checks.parts import Part, worst_of
 from trueline.checks.tr_06_evaluated_on_training_data.evaluation_sets import EvaluationPass, EvaluationSet, EvaluationSets
 from trueline.checks.tr_06_evaluated_on_training_data.shared_samples import Repetition, chance_of_equal, repetition
-from trueline.model import Batch, Evidence, Finding, Loader, Location
+from trueline.model import Batch, Conclusion, Evidence, Finding, Loader, Location
 from trueline.store import Run
 from trueline.views.binomial import log10_binomial_tail
 from trueline.views.data_origin import where_selected
@@ -110,20 +111,29 @@ def conclude(run: Run) -> Finding:
     found = sets.all()
     if not found:
         return item.not_applicable("Nothing but the training batches themselves was evaluated: there is no other set to compare.")
-    readable = [one for one in found if _numbers_per_sample(one.passes[0].batches[0]) >= _FEWEST_NUMBERS]
-    if not readable:
+    judged = [(one, _judge(run, one) if _is_readable(one) else None) for one in found]
+    looked_at = [part for _, looks in judged for look in looks or () for part in look]
+    separate = any(part.comes_late and not part.overlaps for part in looked_at)
+    training = [run.loaders[number] for number in sets.training_loaders]
+    chosen = worst_of(
+        Part(f"the set of {one.location}", _conclude_set(one, looks, training, separate=separate)) for one, looks in judged
+    )
+    if chosen.conclusion is not Conclusion.PROBLEM_FOUND:
+        return chosen
+    return msgspec.structs.replace(chosen, location=where_selected(run, chosen.location))
+
+
+def _conclude_set(one: EvaluationSet, looks: list[list[_Judged]] | None, training: list[Loader], *, separate: bool) -> Finding:
+    if looks is None:
         return item.not_checked(
             f"samples of fewer than {_FEWEST_NUMBERS} numbers: equal ones are natural, so that an overlap proves nothing."
         )
-    judged = [(one, _judge(run, one)) for one in readable]
-    parts = [part for _, looks in judged for look in looks for part in look]
-    separate = any(part.comes_late and not part.overlaps for part in parts)
-    training = [run.loaders[number] for number in sets.training_loaders]
-    problems = [finding for one, looks in judged if (finding := _problem(one, looks, training, separate=separate)) is not None]
-    if problems:
-        chosen = max(problems, key=lambda finding: finding.confidence)
-        return msgspec.structs.replace(chosen, location=where_selected(run, chosen.location))
-    return _nothing_found(parts)
+    problem = _problem(one, looks, training, separate=separate)
+    return problem or _nothing_found([part for look in looks for part in look])
+
+
+def _is_readable(one: EvaluationSet) -> bool:
+    return _numbers_per_sample(one.passes[0].batches[0]) >= _FEWEST_NUMBERS
 
 
 def _numbers_per_sample(batch: Batch) -> int:

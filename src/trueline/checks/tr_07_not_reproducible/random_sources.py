@@ -1,16 +1,15 @@
-"""Lines of a script that draw from a random stream which nothing seeds: found in its text, which runs do not record."""
+"""Lines of a script that draw from a random stream which nothing seeds: found in its text."""
 
 from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import msgspec
 
 from trueline.model import Location
 from trueline.store import Run
-from trueline.views.source import script_text
+from trueline.views.source import text_of
 
 _NOT_DRAWING = {
     "seed",
@@ -39,16 +38,12 @@ def unseeded_draws(run: Run, seeded: set[str]) -> list[Draw]:
     """The lines that draw from streams of libraries outside of `seeded`, or from generators without a seed, in their order."""
     found = []
     for name in _files_of(run):
-        path = Path(run.info.cwd) / name
-        try:
-            text = script_text(path)
-            tree = ast.parse(text)
-        except (OSError, ValueError, SyntaxError, RecursionError):
+        text = text_of(run, name)
+        if text is None:
             continue
-        lines = text.splitlines()
-        for line, library in _draws_in(tree):
+        for line, library in _draws_in(text.tree):
             if library is None or library not in seeded:
-                found.append(Draw(library, Location(name, line, None, None, lines[line - 1].strip())))
+                found.append(Draw(library, Location(name, line, None, None, text.line(line))))
     return found
 
 

@@ -11,8 +11,9 @@ from trueline.compare.runs.difference import Difference
 from trueline.compare.runs.input_values import FIRST_BATCHES, input_looks, same_but_for_scales, value_difference
 from trueline.compare.runs.pairing import Pair
 from trueline.model import Batch, Loader, Location, TensorStat
-from trueline.store import SCRIPT_FILE, Run
+from trueline.store import Run
 from trueline.views.data_origin import where_made
+from trueline.views.source import script_text
 
 # Parameters with fewer values say too little of a distribution.
 _FEWEST_VALUES = 48
@@ -21,6 +22,8 @@ _ERRORS = 6.0
 _MILD_RATIO = 1.15
 # The largest of values that are drawn evenly lies 1.73 deviations from the middle, of normal ones further out.
 _UNIFORM_PEAK, _NORMAL_PEAK = 1.85, 2.3
+# A script that sets a seed for each epoch sets many.
+_MOST_SEEDS = 4
 # Words in a script that say that the order of the samples is drawn by its framework, or by a generator of the whole program, from
 # which others draw too (MindSpore its initial weights): it is another order in every rewriting.
 _DRAWN_BY_FRAMEWORK = re.compile(
@@ -116,10 +119,8 @@ def size_differences(mine: Run, reference: Run) -> list[Difference]:
                 -1, hidden=True,
             )
         )  # fmt: skip
-    seeds = [
-        sorted({int(event.value) for event in run.events_of("seed") if event.value is not None}) for run in (mine, reference)
-    ]
-    if bool(seeds[0]) != bool(seeds[1]) or (mine.framework == reference.framework and seeds[0] != seeds[1]):
+    seeds = [_seeds(run) for run in (mine, reference)]
+    if bool(seeds[0]) != bool(seeds[1]) or (mine.framework == reference.framework and set(seeds[0]) != set(seeds[1])):
         found.append(_told("seed", "seeds", *(_listed(each) for each in seeds)))
     if len(mine.steps) != len(reference.steps):
         found.append(_told("training", "number of steps", len(mine.steps), len(reference.steps)))
@@ -132,8 +133,15 @@ def _is_turned(mine: Run, reference: Run) -> bool:
     return len(shapes[0]) > 1 and shapes[0][:2] == shapes[1][1::-1]
 
 
-def _listed(seeds: list[int]) -> str:
-    return ", ".join(map(str, seeds)) or "none"
+def _seeds(run: Run) -> list[str]:
+    """The seeds that the script sets, each once; not the ones that a library draws for itself."""
+    given = (event.detail.get("seed") for event in run.events_of("seed"))
+    return list(dict.fromkeys(str(seed) for seed in given if seed is not None))
+
+
+def _listed(seeds: list[str]) -> str:
+    more = f" and {len(seeds) - _MOST_SEEDS} more" if len(seeds) > _MOST_SEEDS else ""
+    return (", ".join(seeds[:_MOST_SEEDS]) or "none") + more
 
 
 def _told(subject: str, setting: str, mine: object, reference: object) -> Difference:
@@ -213,15 +221,8 @@ def _order_is_the_frameworks(run: Run) -> bool:
     loader = _training_loader(run)
     if loader is not None and loader.sampler not in {None, "SequentialSampler"}:
         return True
-    text = _text_of(run)
+    text = script_text(run)
     return text is None or _DRAWN_BY_FRAMEWORK.search(text) is not None
-
-
-def _text_of(run: Run) -> str | None:
-    try:
-        return (run.directory / SCRIPT_FILE).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
 
 
 def _same_order(mine: Run, reference: Run, own: list[Batch], expected: list[Batch]) -> bool | None:
