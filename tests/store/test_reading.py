@@ -16,7 +16,7 @@ from trueline.store import Run, RunBeingRead
 from trueline.store.reading import _GIVES
 
 # Of the run as a whole, not of what happened in it.
-_NOTHING_RECORDED = {"meta", "unseen", "failed_watches", "failed_anywhere", "framework"}
+_NOTHING_RECORDED = {"meta", "unseen", "alignment", "failed_watches", "failed_anywhere", "framework"}
 
 
 def failed(*parts: str) -> dict[str, list[Any]]:
