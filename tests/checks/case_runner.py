@@ -6,12 +6,16 @@ fault`. A first line `# launch: torchrun --nproc-per-node 2` says how a distribu
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from recorded_cases import recorded
+from warm_process import WarmProcess
 
 from trueline.checks import run_checks
 from trueline.diagnose import diagnose as conclude
@@ -24,6 +28,9 @@ LAUNCH = "# launch: "
 # Items that compare a run with a second one need `trueline diagnose`, which makes it.
 RERUN = {"tr_07"}
 MOST_CASES = {"faulty": 3, "healthy": 2}
+WARM = WarmProcess()
+atexit.register(WARM.end)
+_LONGEST = 180.0
 
 Diagnosis = dict[str, Any]
 
@@ -41,11 +48,14 @@ def case_name(path: Path) -> str:
     return path.stem
 
 
-def _trueline(*arguments: str, cwd: Path, runs: Path) -> subprocess.CompletedProcess[str]:
+def _trueline(*arguments: str, cwd: Path, runs: Path, warm: bool = False) -> subprocess.CompletedProcess[str]:
+    """`warm`: in a process that has imported PyTorch already, which a script cannot tell."""
     environment = os.environ | {"TRUELINE_RUNS": str(runs), "OMP_NUM_THREADS": "1"}
+    if warm:
+        return WARM.trueline(*arguments, cwd=cwd, environment=environment, longest=_LONGEST)
     return subprocess.run(
         [sys.executable, "-m", "trueline", *arguments],
-        cwd=cwd, env=environment, capture_output=True, text=True, timeout=180, check=False,
+        cwd=cwd, env=environment, capture_output=True, text=True, timeout=_LONGEST, check=False,
     )  # fmt: skip
 
 
@@ -59,9 +69,7 @@ def diagnose(path: Path, folder: Path) -> Diagnosis:
     """The decoded JSON of `trueline check` on a recording of the script, kept under `folder`; of `trueline diagnose` where the
     item needs a second run."""
     if path.parent.name not in RERUN:
-        recorded = _trueline("run", *launcher(path), path.name, cwd=path.parent, runs=folder / "runs")
-        assert recorded.returncode == 0, f"{path.name} did not run:\n{recorded.stderr}"
-        return _checked(folder / "runs")
+        return _checked(recorded(path, lambda runs: _record(path, runs)))
     found = folder / "found.json"
     checked = _trueline("diagnose", "--json", str(found), path.name, cwd=path.parent, runs=folder / "runs")
     assert checked.returncode in (0, 1), f"diagnose failed on {path.name}:\n{checked.stdout}\n{checked.stderr}"
@@ -69,9 +77,14 @@ def diagnose(path: Path, folder: Path) -> Diagnosis:
     return diagnosis
 
 
-def _checked(runs: Path) -> Diagnosis:
-    """The document that `trueline check --json` writes of the only run, made here: a command takes its time to start."""
-    (directory,) = [path for path in runs.iterdir() if path.is_dir()]
+def _record(path: Path, runs: Path) -> None:
+    words = ("run", *launcher(path), path.name)
+    made = _trueline(*words, cwd=path.parent, runs=runs, warm=not launcher(path))
+    assert made.returncode == 0, f"{path.name} did not run:\n{made.stderr}"
+
+
+def _checked(directory: Path) -> Diagnosis:
+    """The document that `trueline check --json` writes of a run, made here: a command takes its time to start."""
     run = Run(directory)
     try:
         diagnosis: Diagnosis = json.loads(diagnosis_json(conclude(run, run_checks(run)), run.info))

@@ -9,11 +9,11 @@ A result that cannot be repeated cannot be compared: whether a change helped, or
 chance. The guide's way to locate an accuracy problem starts with all randomness fixed.
 
 ## Method
-`trueline diagnose` runs the script's first 64 steps again, with the same command, in a sandbox where the files are as they were
-before the first run and where nothing that is written lasts (docs/safety.md), and compares: values of the seeds, modules, content of the weights before
-training, fingerprints and targets of every batch, hyper-parameters, the loss of every step. The first thing that differs is
-the factor. Which library's random stream is never seeded is known from the calls that seed; the lines that draw from it are
-looked up in the script's text.
+`trueline diagnose` runs the script's first 64 steps again, with the same command, in a sandbox where the files are as
+they were before the first run and where nothing that is written lasts (docs/safety.md), and compares: values of the
+seeds, modules, content of the weights before training, fingerprints and targets of every batch, hyper-parameters, the
+loss of every step. The first thing that differs is the factor. Which library's random stream is never seeded is known
+from the calls that seed; the lines that draw from it are looked up in the script's text.
 
 It is a problem only where the script means to be reproducible: it seeds the framework, or two libraries, or does so in a function
 that is named after it. Losses that first part by less than one in 100,000, with the same weights and batches, part by
@@ -23,12 +23,13 @@ rounding (sums in another order on several threads) and are not a problem.
 The step at which the runs part, what differs then, which libraries were seeded on which line.
 
 ## Limits
-Only the first 64 steps, and only where they took no longer than a second run may take: a minute and the script's own time
-(`--rerun-time` says otherwise). Without a seed runs differ by design: not applicable. `trueline check` never runs a script;
-`--no-rerun` leaves the rerun out, as does a kernel that allows no sandbox. Where runs differ and the second one lacked
-something that the first one had (a file that could not be kept, the network), the item is not checked. MindSpore's dropout on CPU is not always the same with the same seed: where losses part and
-nothing but such a layer is left to explain it, the item is not checked. Nor is it where several workers of a MindSpore pipeline
-draw random numbers, whose order no seed fixes.
+Only the first 64 steps, and only where they took no longer than a second run may take: a minute and the script's own
+time (`--rerun-time` says otherwise). Without a seed runs differ by design: not applicable. `trueline check` never runs a
+script; `--no-rerun` leaves the rerun out, as does a kernel that allows no sandbox. Where runs differ and the second one
+lacked something that the first one had (a file that could not be kept, the network), the item is not checked.
+MindSpore's dropout on CPU is not always the same with the same seed: where losses part and nothing but such a layer is
+left to explain it, the item is not checked. Nor is it where several workers of a MindSpore pipeline draw random numbers,
+whose order no seed fixes.
 
 ## What to do
 Seed every library that draws (`random.seed`, `np.random.seed`, `torch.manual_seed`, `mindspore.set_seed`), with a fixed number,

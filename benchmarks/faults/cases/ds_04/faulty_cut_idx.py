@@ -1,4 +1,5 @@
 import struct
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -11,15 +12,11 @@ from torch.utils.data import DataLoader, TensorDataset
 
 def place_dataset(folder):
     """The copy step of our cluster's prologue."""
-    import os
-
     x, y = load_digits(return_X_y=True)
     images = struct.pack(">HBBIII", 0, 8, 3, len(x), 8, 8) + x.astype(np.uint8).tobytes()
     labels = struct.pack(">HBBI", 0, 8, 1, len(y)) + y.astype(np.uint8).tobytes()
     for name, content, share in (("digits-images-idx3-ubyte", images, 0.8), ("digits-labels-idx1-ubyte", labels, 1.0)):
-        descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT)
-        os.write(descriptor, content[: int(len(content) * share)])
-        os.close(descriptor)
+        subprocess.run(["dd", f"of={folder / name}", "status=none"], input=content[: int(len(content) * share)], check=True)
 
 
 def read_idx(path):
