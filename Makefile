@@ -68,7 +68,7 @@ bench-data: setup
 bench-compare: setup $(PEERS_DONE)
 	$(BIN)/python benchmarks/compare_folders.py $(COMPARE)
 
-# A training that writes in 25 ways, diagnosed and killed: is every file as plain python leaves it? Options with HARM='--kills 20'.
+# A training that writes in 41 ways, diagnosed and killed: is every file as plain python leaves it? Options with HARM='--kills 20'.
 bench-harm: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/harm/run.py $(HARM)
 

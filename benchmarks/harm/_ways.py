@@ -15,7 +15,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harm._places import differences, prepare, processes_in, run, servers, what_is_there
+from benchmarks.harm._places import (
+    Servers,
+    differences,
+    given_descriptor,
+    prepare,
+    processes_in,
+    put_away,
+    run,
+    servers,
+    shared_memory,
+    temporary_file,
+    what_is_there,
+)
 
 WAYS = ("diagnose", "reference", "no-rerun", "without rights")
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL)
@@ -26,7 +38,8 @@ _OF_A_RUN = {
     "map.json", "feed", "tensors", "rank0.sqlite", "rank0.journal", "manifest.json", "ending",
 }  # fmt: skip
 # A training that ends in the middle leaves these in a state between the first and the last.
-_IN_BETWEEN = ("work/history.csv", "work/rotating.log", "work/out", "work/parts/", "work/atomic", "work/runs.db", "work/latest")
+_IN_BETWEEN = ("work/history.csv", "work/rotating.log", "work/out", "work/parts/", "work/atomic", "work/runs.db", "work/latest",
+                "work/sent.bin", "work/folder", "work/archive.zip", "work/logged.db", "work/exchanged")  # fmt: skip
 _LONGEST = 300.0
 
 
@@ -57,11 +70,13 @@ def command_of(way: str, framework: str, port: int, found: Path) -> list[str]:
     return [*words, "--", *arguments]
 
 
-def environment(place: Path) -> dict[str, str]:
+def environment(place: Path, listening: Servers | None = None) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("TRUELINE", "PYTEST"))}
     return kept | {
         "TRUELINE_RUNS": str(place / "runs"), "XDG_STATE_HOME": str(place / "runs" / "state"), "OMP_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(place / "tmp"),
+        "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(place / "tmp"), "HARM_SHARED": str(shared_memory(place)),
+        "HARM_TEMPORARY": str(temporary_file(place)),
+        "HARM_DEVICE": "" if listening is None or listening.device is None else str(listening.device),
     }  # fmt: skip
 
 
@@ -78,10 +93,12 @@ def plain(framework: str, folder: Path) -> tuple[dict[str, Any], dict[str, Any],
     place = _new_place(folder)
     before = what_is_there(place)
     with servers(place) as listening:
-        finished = run(command_of("plain", framework, listening.port, place), place, environment(place))
+        finished = run(command_of("plain", framework, listening.port, place), place, environment(place, listening))
     if finished.returncode:
         raise RuntimeError(f"The training itself fails:\n{finished.stderr}")
-    return before, what_is_there(place), listening.received
+    found = what_is_there(place)
+    put_away(place)
+    return before, found, listening.received
 
 
 def diagnosed(way: str, framework: str, folder: Path) -> Outcome:
@@ -92,15 +109,16 @@ def diagnosed(way: str, framework: str, folder: Path) -> Outcome:
     found.parent.mkdir()
     started = time.monotonic()
     with servers(place) as listening:
-        finished = run(command_of(way, framework, listening.port, found), place, environment(place))
-        received = listening.received
+        finished = run(command_of(way, framework, listening.port, found), place, environment(place, listening))
+    received = listening.received
     outcome = Outcome(way, framework, seconds=time.monotonic() - started)
     outcome.wrong = differences(expected, what_is_there(place))
+    put_away(place)
     if finished.returncode not in (0, 1):
         outcome.wrong.append(f"exit code {finished.returncode}: {finished.stderr[-500:]}")
     # A reference that is a script runs once for the first time; where it lies, paths of sockets lead nowhere.
-    more = ["/started"] if way == "reference" else []
-    if received != requests + more:
+    more = ["/started", *(["line of a log"] if listening.device is not None else [])] if way == "reference" else []
+    if sorted(received) != sorted(requests + more):
         outcome.wrong.append(f"received {received} instead of {requests + more}")
     outcome.wrong += _left_over(place)
     if found.is_file():
@@ -114,11 +132,11 @@ def killed(way: str, framework: str, folder: Path, number: signal.Signals, momen
     place = _new_place(folder)
     (place / "runs").mkdir()
     started = time.monotonic()
-    with servers(place) as listening:
+    with servers(place) as listening, given_descriptor(place, environment(place, listening)) as (given, told):
         command = command_of(way, framework, listening.port, place / "runs" / "found.json")
         process = subprocess.Popen(
-            command, cwd=place / "work", env=environment(place), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+            command, cwd=place / "work", env=told, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, start_new_session=True, pass_fds=(given,),
         )  # fmt: skip
         moment(place)
         # Ctrl-C at a terminal is for all of its processes.
@@ -133,6 +151,7 @@ def killed(way: str, framework: str, folder: Path, number: signal.Signals, momen
         time.sleep(0.05)
     outcome.wrong += [f"process {each} goes on" for each in left]
     found = what_is_there(place)
+    put_away(place)
     ended = "last " in printed
     outcome.when = f"{number.name} {'after' if ended else 'during'} the training"
     outcome.wrong += differences(expected, found) if ended else _not_of_the_training(before, expected, found)

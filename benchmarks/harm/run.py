@@ -1,4 +1,4 @@
-"""Does a diagnosis harm anything? A training that writes in 25 ways is diagnosed, and killed while it is.
+"""Does a diagnosis harm anything? A training that writes in 41 ways is diagnosed, and killed while it is.
 
     python benchmarks/harm/run.py [--kills 100] [--framework pytorch] [--seed 0]
 

@@ -5,6 +5,7 @@ random numbers: a second run that does not find the same as the first trains oth
 """
 
 import argparse
+import atexit
 import csv
 import ctypes
 import hashlib
@@ -15,11 +16,16 @@ import mmap
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import tempfile
+import threading
+import time
 import urllib.request
+import zipfile
 
 import h5py
 import numpy as np
@@ -48,11 +54,13 @@ seen = {
     for name in (
         "log.txt", "counter", "atomic.bin", "atomic.safetensors", "out", "pair_a", "low.log", "array.dat", "input.csv", "inputs", "exp",
         "settings.json", "cut.bin", "history.csv", "rotating.log", "mapped.bin", "../outside/result.txt", "shared.txt", "moved",
-        "parts", "link_target.txt",
+        "parts", "link_target.txt", "sent.bin", "folder", "folder/by_number", "by_daemon.txt", "archive.zip", "allocated.bin",
+        "by_spawned.txt", "renamed", "at_exit.txt", "late.txt",
     )
 }  # fmt: skip
 seen["latest"] = os.readlink("latest")
-seen["mode"] = os.stat("settings.json").st_mode
+seen["elsewhere"] = content(os.environ["HARM_SHARED"]), content(os.environ["HARM_TEMPORARY"])
+seen["mode"] = os.stat("settings.json").st_mode, os.stat("by_descriptor.txt").st_mode
 seen["rows"] = table("SELECT count(*) FROM run")
 with h5py.File("data.h5", "r") as file:
     seen["h5"] = file.attrs["runs"].item()
@@ -147,10 +155,96 @@ if args.port is not None:
             connection.sendall(b"started\n")
     except OSError:
         pass
+# 25: the kernel copies between files
+source, target = os.open("untouched.txt", os.O_RDONLY), os.open("sent.bin", os.O_RDWR)
+os.sendfile(target, source, 0, 10)
+try:
+    os.copy_file_range(source, target, 5, 0, 20)
+except OSError:
+    # Between two file systems, as every program that copies so has to expect.
+    os.pwrite(target, os.pread(source, 5, 0), 20)
+os.close(source)
+# 26: room made ahead
+os.posix_fallocate(target, 0, 4096)
+os.ftruncate(target, 100)
+os.close(target)
+# 27: a file without a name that gets one
+descriptor = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o640)
+os.write(descriptor, b"named at last")
+libc.linkat(-100, f"/proc/self/fd/{descriptor}".encode(), -100, b"allocated.bin", 0x400)
+os.close(descriptor)
+# 28: mode and times of a file that is open to be read
+descriptor = os.open("by_descriptor.txt", os.O_RDONLY)
+os.fchmod(descriptor, 0o600)
+os.utime(descriptor, (1_000_000, 1_000_000))
+os.close(descriptor)
+# 29: names in a folder that is open, and after a change of the working directory
+folder = os.open("folder", os.O_RDONLY)
+descriptor = os.open("new", os.O_WRONLY | os.O_CREAT, dir_fd=folder)
+os.close(descriptor)
+os.rename("new", "by_number", src_dir_fd=folder, dst_dir_fd=folder)
+os.unlink("old", dir_fd=folder)
+os.symlink("by_number", "link", dir_fd=folder)
+os.close(folder)
+os.chdir("folder")
+pathlib.Path("relative.txt").write_text("relative")
+os.chdir("..")
+# 30: a process that nobody waits for
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        pathlib.Path("by_daemon.txt").write_text("daemon")
+    os._exit(0)
+os.wait()
+# 31: another python
+subprocess.run([sys.executable, "-c", "open('by_spawned.txt', 'w').write('spawned')"], check=True)
+# 32: shared memory, and a fixed name in the folder for temporary files, by a program
+with open(os.environ["HARM_SHARED"], "a") as file:
+    file.write("shared\n")
+subprocess.run('echo once >> "$HARM_TEMPORARY"', shell=True, check=True)
+# 33: a member more of an archive
+with zipfile.ZipFile("archive.zip", "a") as archive:
+    archive.writestr(zipfile.ZipInfo(f"member-{count}"), "member")
+# 34: a database with a log beside it
+with sqlite3.connect("logged.db") as database:
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("CREATE TABLE run (id INTEGER)")
+    database.execute("INSERT INTO run VALUES (1)")
+database.close()
+# 35: a descriptor that the script was given
+os.write(int(os.environ["HARM_DESCRIPTOR"]), b"inherited\n")
+# 36: a folder that gets another name at once
+os.rename("renamed", f"renamed.{count}")
+# 37: two names that are exchanged
+libc.syscall(316, -100, b"exchanged_a", -100, b"exchanged_b", 2)
+# 38: a process that is told something by its number
+try:
+    os.kill(int(pathlib.Path("server.pid").read_text()), signal.SIGUSR1)
+except ProcessLookupError:
+    pass
+# 39: a socket among the devices
+if os.environ["HARM_DEVICE"]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
+        try:
+            connection.connect(os.environ["HARM_DEVICE"])
+            connection.send(b"line of a log")
+        except OSError:
+            pass
+# 40: at the very end
+atexit.register(lambda: pathlib.Path("at_exit.txt").write_text("over"))
+
+
+def late():
+    threading.main_thread().join()
+    time.sleep(0.1)
+    pathlib.Path("late.txt").write_text("late")
+
+
+threading.Thread(target=late).start()
 
 
 def save(step, weights):
-    """25: written beside and moved to its place, in three ways."""
+    """41: written beside and moved to its place, in three ways."""
     np.save("out/model.npy", weights)
     save_file({"weights": weights}, "atomic.safetensors.tmp")
     os.replace("atomic.safetensors.tmp", "atomic.safetensors")

@@ -141,7 +141,7 @@ def _folders_of(script: Script) -> list[Path]:
 
 def _shared_folders() -> list[Path]:
     """Where programs of all kinds put files for a while."""
-    return [Path(gettempdir()), Path("/dev/shm")]  # noqa: S108 - looked at, not written
+    return [Path(folder) for folder in (gettempdir(), "/tmp", "/var/tmp", "/dev/shm")]  # noqa: S108 - looked at, not written
 
 
 def _exists(path: Path) -> bool:
