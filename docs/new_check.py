@@ -1,7 +1,10 @@
-"""Write the skeleton of a new check: its file, its test, its cases and its page. `make new-check ID=tr.09 NAME=wrong_thing`.
+"""Write the skeleton of a new check: its file, its test, its cases and its page.
 
-The check says `not_checked` until it is written, and its tests pass: those of the faulty cases are expected to
-fail, which makes them fail as soon as the check finds its faults. The cases run, and have no fault yet.
+    make new-check ID=tr.09 NAME=wrong_thing
+
+The check says `not_checked` until it is written, and its tests pass: those of the faulty cases are
+expected to fail, so they fail as soon as the check finds its faults. The cases run, and have no
+fault yet.
 """
 
 from __future__ import annotations

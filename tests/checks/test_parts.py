@@ -72,7 +72,14 @@ def test_parts_that_could_not_be_checked_are_named() -> None:
     alone = part("a", UNKNOWN, why="too short.")
     assert worst_of([alone]) is alone.finding
     assert worst_of([alone, part("b", UNKNOWN, why="too short.")]) is alone.finding
-    told = worst_of([part("c", FINE), alone, part("b", UNKNOWN, why="no labels"), part("d", UNKNOWN, why="too short.")])
+    told = worst_of(
+        [
+            part("c", FINE),
+            alone,
+            part("b", UNKNOWN, why="no labels"),
+            part("d", UNKNOWN, why="too short."),
+        ]
+    )
     assert told.summary == "Not checked: a, d: too short; b: no labels."
     assert told.limits == "a, d: too short; b: no labels."
     assert [each.text for each in told.evidence] == ["c: c said."]

@@ -29,7 +29,13 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, *words], cwd=copy, env=environment, capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, *words],
+        cwd=copy,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
     )
 
 

@@ -10,7 +10,8 @@ files, which nothing outside of it imports from. It holds:
   to the root of things the fault is (lower comes first among otherwise equal findings; 50 unless given);
 - optionally `NEEDS`, what must have been seen for the item to pass, and `GAINS`, what makes it tell more (see Run.unseen).
 
-Use `Item` to make findings: it knows the id and the title. An item of several parts is concluded by `worst_of` (parts.py).
+Use `Item` to make findings: it knows the id and the title. An item of several parts is concluded by
+`worst_of` (parts.py).
 """
 
 from __future__ import annotations

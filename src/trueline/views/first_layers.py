@@ -52,7 +52,7 @@ class FirstLayers:
         return found
 
     def is_made_by_a_model(self, shape: tuple[int, ...], called: int) -> bool:
-        """Whether an input of this shape comes from another module, as it is or after some operations."""
+        """Whether an input of this shape comes from another module, maybe after some operations."""
         own = self._parts_of(called)
         given = [source for op in self.trace.ops.values() if op.module in own for source in self.trace.sources(op)]
         waiting = [op for op in given if any(tuple(each.get("shape", ())[1:]) == shape[1:] for each in op.outputs)]
