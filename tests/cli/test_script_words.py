@@ -11,8 +11,10 @@ import click
 import pytest
 from builders import build_run, trueline
 
+from trueline.cli.reference import Reference
 from trueline.cli.target import ScriptCommand
 from trueline.errors import TruelineError
+from trueline.rerun import Terms
 from trueline.store import Run
 
 RANKED = """\
@@ -115,6 +117,15 @@ def test_whose_words_are_whose(command: str, given: list[str], words: list[str],
 )
 def test_with_a_reference(given: list[str], words: list[str]) -> None:
     assert parsed("diagnose", *given) == {"words": tuple(words), "reference": "ref.py --lr 1"}
+
+
+@pytest.mark.parametrize("words", [["ref.py", "--lr", "1", "--json", "x"], TORCHRUN, MSRUN])
+def test_the_reference_has_its_own_words_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ref.py").write_text(PRINTS)
+    reference = Reference(" ".join(words), Terms(), output_to_stderr=False, trusted=False)
+    assert reference.script is not None
+    assert reference.script.command == words
 
 
 @pytest.mark.parametrize("words", [["train.py", "--lr", "1", "--name", "y", "--", "-h"], TORCHRUN, MSRUN])
