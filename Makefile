@@ -6,7 +6,7 @@ PEERS := .venv-peers/bin
 SETUP_DONE := .venv/.setup-done
 PEERS_DONE := .venv-peers/.setup-done
 
-.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare bench-harm bench-containment clean
+.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare bench-harm bench-containment new-check clean
 
 setup: $(SETUP_DONE)
 
@@ -75,6 +75,10 @@ bench-harm: setup
 # Every watch fails on purpose, one at a time, in six scripts: what does it cost? Options with CONTAINMENT='--only ModuleWatch'.
 bench-containment: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/containment/run.py $(CONTAINMENT)
+
+# The skeleton of a check, with its test, cases and page, whose tests pass: make new-check ID=tr.09 NAME=wrong_thing
+new-check: setup
+	$(BIN)/python docs/new_check.py $(ID) $(NAME)
 
 $(PEERS_DONE): Makefile
 	$(PYTHON) -m venv .venv-peers

@@ -72,7 +72,14 @@ def test_parts_that_could_not_be_checked_are_named() -> None:
     alone = part("a", UNKNOWN, why="too short.")
     assert worst_of([alone]) is alone.finding
     assert worst_of([alone, part("b", UNKNOWN, why="too short.")]) is alone.finding
-    told = worst_of([part("c", FINE), alone, part("b", UNKNOWN, why="no labels"), part("d", UNKNOWN, why="too short.")])
+    told = worst_of(
+        [
+            part("c", FINE),
+            alone,
+            part("b", UNKNOWN, why="no labels"),
+            part("d", UNKNOWN, why="too short."),
+        ]
+    )
     assert told.summary == "Not checked: a, d: too short; b: no labels."
     assert told.limits == "a, d: too short; b: no labels."
     assert [each.text for each in told.evidence] == ["c: c said."]
@@ -82,14 +89,19 @@ def line_of(words: str) -> int:
     return TWO_STAGES[: TWO_STAGES.index(words)].count("\n") + 1
 
 
-def test_a_good_loader_or_curve_does_not_hide_another(tmp_path: Path) -> None:
-    (tmp_path / "stages.py").write_text(TWO_STAGES)
-    environment = os.environ | {"TRUELINE_RUNS": str(tmp_path / "runs"), "OMP_NUM_THREADS": "1"}
-    done = WARM.trueline("run", "--name", "two", "stages.py", cwd=tmp_path, environment=environment, longest=60)
+def recording(folder: Path, script: str) -> Run:
+    (folder / "stages.py").write_text(script)
+    environment = os.environ | {"TRUELINE_RUNS": str(folder / "runs"), "OMP_NUM_THREADS": "1"}
+    words = ("run", "--name", "one", "stages.py")
+    done = WARM.trueline(*words, cwd=folder, environment=environment, longest=60)
     assert done.returncode == 0, done.stderr
+    return Run(folder / "runs" / "one")
+
+
+def test_a_good_loader_or_curve_does_not_hide_another(tmp_path: Path) -> None:
     loader, other_loader = (line_of(words) for words in ("loader =", "for (a,)"))
     sgd, adam = (line_of(words) for words in ("optimizer =", "second ="))
-    run = Run(tmp_path / "runs" / "two")
+    run = recording(tmp_path, TWO_STAGES)
     try:
         for check, kind, good, unknown in (
             ("dp.03", "the loader", loader, other_loader),
@@ -103,3 +115,47 @@ def test_a_good_loader_or_curve_does_not_hide_another(tmp_path: Path) -> None:
             assert found.evidence[-1].text.startswith(f"{kind} of stages.py:{good}: The ")
     finally:
         run.close()
+
+
+# Another model gives what the head takes; a mask and a number per sample have no scale; `extra` has.
+CHAINED = """\
+import torch
+
+torch.manual_seed(0)
+
+
+class Head(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = torch.nn.Linear(6, 2)
+
+    def forward(self, x, mask, extra=None):
+        x = self.out(x * mask)
+        return x if extra is None else x * torch.sigmoid(extra)
+
+
+x, mask, y = torch.randn(64, 4), torch.ones(64, 6, dtype=torch.long), torch.arange(64) % 2
+body, head = torch.nn.Linear(4, 6), Head()
+optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+for step in range(12):
+    rows = torch.randperm(64)[:16]
+    optimizer.zero_grad()
+    scores = head(torch.relu(body(x[rows])), mask[rows]EXTRA)
+    torch.nn.functional.cross_entropy(scores, y[rows]).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("extra", "conclusion", "said"),
+    [
+        ("", FINE, "The inputs are of a size that layers can learn from."),
+        (", x[rows, :2]", UNKNOWN, "Not checked: input '2' of head: no layer with weights"),
+    ],
+)
+def test_inputs_of_several_models(tmp_path: Path, extra: str, conclusion: Conclusion, said: str) -> None:
+    run = recording(tmp_path, CHAINED.replace("EXTRA", extra))
+    found = check_of_id("dp.01").conclude(run)
+    run.close()
+    assert found.conclusion is conclusion, found
+    assert found.summary.startswith(said)

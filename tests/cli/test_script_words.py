@@ -1,4 +1,4 @@
-"""Words after a script or a launcher are its own; options of Trueline come before, or follow a script at once."""
+"""Words after a script or a launcher are its own; options of Trueline come before them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import click
 import pytest
 from builders import build_run, trueline
 
+from trueline.cli.reference import Reference
 from trueline.cli.target import ScriptCommand
 from trueline.errors import TruelineError
+from trueline.rerun import Terms
 from trueline.store import Run
 
 RANKED = """\
@@ -47,21 +49,57 @@ def parsed(command: str, *words: str) -> dict[str, Any]:
         (["train.py", "--lr", "0.1"], ["train.py", "--lr", "0.1"], {}),
         (["train.py", "--", "--lr", "0.1"], ["train.py", "--lr", "0.1"], {}),
         (["train.py", "--json", "x"], ["train.py"], {"json_target": "x"}),
-        (["train.py", "--json=x", "-v", "--name", "y"], ["train.py"], {"json_target": "x", "verbose": True, "name": "y"}),
-        (["train.py", "--json", "x", "--lr", "1", "--name", "y"], ["train.py", "--lr", "1", "--name", "y"], {"json_target": "x"}),
-        (["train.py", "--json", "x", "--", "--name", "y"], ["train.py", "--name", "y"], {"json_target": "x"}),
-        (["train.py", "data", "--json", "x", "--", "-v"], ["train.py", "data", "--json", "x", "--", "-v"], {}),
+        (
+            ["train.py", "--json=x", "-v", "--name", "y"],
+            ["train.py"],
+            {"json_target": "x", "verbose": True, "name": "y"},
+        ),
+        (
+            ["train.py", "--json", "x", "--lr", "1", "--name", "y"],
+            ["train.py", "--lr", "1", "--name", "y"],
+            {"json_target": "x"},
+        ),
+        (
+            ["train.py", "--json", "x", "--", "--name", "y"],
+            ["train.py", "--name", "y"],
+            {"json_target": "x"},
+        ),
+        (
+            ["train.py", "data", "--json", "x", "--", "-v"],
+            ["train.py", "data", "--json", "x", "--", "-v"],
+            {},
+        ),
         (["train.py", "-m", "x"], ["train.py", "-m", "x"], {}),
         (["train.py", "-1", "-", "-v"], ["train.py", "-1", "-", "-v"], {}),
-        (["--name", "y", "-v", "--", "train.py", "--json", "x"], ["train.py", "--json", "x"], {"name": "y", "verbose": True}),
+        (
+            ["--name", "y", "-v", "--", "train.py", "--json", "x"],
+            ["train.py", "--json", "x"],
+            {"name": "y", "verbose": True},
+        ),
         (["-m", "pkg.train", "--fast", "-v"], ["--fast", "-v"], {"module": "pkg.train"}),
-        (["--module=pkg.train", "-v", "--", "-v"], ["-v"], {"module": "pkg.train", "verbose": True}),
-        (["-vmpkg", "--json", "x", "a", "-v"], ["a", "-v"], {"module": "pkg", "verbose": True, "json_target": "x"}),
+        (
+            ["--module=pkg.train", "-v", "--", "-v"],
+            ["-v"],
+            {"module": "pkg.train", "verbose": True},
+        ),
+        (
+            ["-vmpkg", "--json", "x", "a", "-v"],
+            ["a", "-v"],
+            {"module": "pkg", "verbose": True, "json_target": "x"},
+        ),
         (TORCHRUN, TORCHRUN, {}),
         (["--json", "x", *TORCHRUN], TORCHRUN, {"json_target": "x"}),
-        (["-v", "/opt/bin/torchrun", "--json", "x"], ["/opt/bin/torchrun", "--json", "x"], {"verbose": True}),
+        (
+            ["-v", "/opt/bin/torchrun", "--json", "x"],
+            ["/opt/bin/torchrun", "--json", "x"],
+            {"verbose": True},
+        ),
         (MSRUN, MSRUN, {}),
-        (["-m", "torch.distributed.run", "-v", "t.py"], ["-v", "t.py"], {"module": "torch.distributed.run"}),
+        (
+            ["-m", "torch.distributed.run", "-v", "t.py"],
+            ["-v", "t.py"],
+            {"module": "torch.distributed.run"},
+        ),
         (["latest", "--json", "-"], ["latest"], {"json_target": "-"}),
     ],
 )
@@ -81,6 +119,15 @@ def test_with_a_reference(given: list[str], words: list[str]) -> None:
     assert parsed("diagnose", *given) == {"words": tuple(words), "reference": "ref.py --lr 1"}
 
 
+@pytest.mark.parametrize("words", [["ref.py", "--lr", "1", "--json", "x"], TORCHRUN, MSRUN])
+def test_the_reference_has_its_own_words_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ref.py").write_text(PRINTS)
+    reference = Reference(" ".join(words), Terms(), output_to_stderr=False, trusted=False)
+    assert reference.script is not None
+    assert reference.script.command == words
+
+
 @pytest.mark.parametrize("words", [["train.py", "--lr", "1", "--name", "y", "--", "-h"], TORCHRUN, MSRUN])
 def test_run_gives_all_that_follows_to_the_script(words: list[str]) -> None:
     given = importlib.import_module("trueline.cli.run").command.make_context("run", ["--name", "n", *words]).params
@@ -89,7 +136,10 @@ def test_run_gives_all_that_follows_to_the_script(words: list[str]) -> None:
 
 @pytest.mark.parametrize("command", ["check", "diagnose"])
 def test_an_unknown_option_before_the_script(command: str) -> None:
-    with pytest.raises(TruelineError, match=rf"no option --lr\. .* after it, as in: trueline {command} train.py --lr"):
+    with pytest.raises(
+        TruelineError,
+        match=rf"no option --lr\. .* after it, as in: trueline {command} train.py --lr",
+    ):
         parsed(command, "--lr", "0.1", "train.py")
     with pytest.raises(click.BadOptionUsage):
         parsed(command, "--json")
@@ -106,7 +156,11 @@ def test_every_command_that_takes_a_script_sorts_its_words() -> None:
 
 @pytest.mark.parametrize(
     ("command", "words"),
-    [("run", []), ("check", ["--json", "out.json"]), ("diagnose", ["--no-rerun", "--json", "out.json"])],
+    [
+        ("run", []),
+        ("check", ["--json", "out.json"]),
+        ("diagnose", ["--no-rerun", "--json", "out.json"]),
+    ],
 )
 def test_a_script_gets_its_words(tmp_path: Path, command: str, words: list[str]) -> None:
     (tmp_path / "train.py").write_text(PRINTS)
@@ -131,7 +185,12 @@ def test_a_launch_as_the_readme_prints_it(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((tmp_path / "found.json").read_text())["run"] == "ranks"
     for rank in ("0", "1"):
-        assert json.loads((tmp_path / f"words{rank}").read_text()) == ["--json", "own", "--lr", "0.1"]
+        assert json.loads((tmp_path / f"words{rank}").read_text()) == [
+            "--json",
+            "own",
+            "--lr",
+            "0.1",
+        ]
     run = Run(tmp_path / ".trueline" / "runs" / "ranks")
     assert [len(run.of_rank(rank).steps) for rank in run.ranks] == [3, 3]
     run.close()

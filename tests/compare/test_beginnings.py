@@ -29,7 +29,15 @@ for step in range(3):
 def seeded(directory: Path, seeds: Seeds, framework: str = "torch") -> Run:
     rows = {
         "event": [
-            (100 + place, 0, "seed", None, None, None, json.dumps({"library": library, "seed": seed}))
+            (
+                100 + place,
+                0,
+                "seed",
+                None,
+                None,
+                None,
+                json.dumps({"library": library, "seed": seed}),
+            )
             for place, (library, seed) in enumerate(seeds)
         ]
     }
@@ -40,11 +48,21 @@ def seeded(directory: Path, seeds: Seeds, framework: str = "torch") -> Run:
     ("mine", "reference", "framework", "said"),
     [
         ([("torch", 1)], [("torch", 2)], "torch", "The seeds: 1, in the reference 2."),
-        ([("torch", 1), ("numpy", 3)], [("torch", 1)], "torch", "The seeds: 1, 3, in the reference 1."),
+        (
+            [("torch", 1), ("numpy", 3)],
+            [("torch", 1)],
+            "torch",
+            "The seeds: 1, 3, in the reference 1.",
+        ),
         ([], [("torch", 2)], "torch", "The seeds: none, in the reference 2."),
         ([("torch", None)], [("torch", 2)], "torch", "The seeds: none, in the reference 2."),
         ([("random", "a")], [("random", "b")], "torch", "The seeds: a, in the reference b."),
-        (EACH_EPOCH, [("torch", 2)], "torch", "The seeds: 0, 1, 2, 3 and 5 more, in the reference 2."),
+        (
+            EACH_EPOCH,
+            [("torch", 2)],
+            "torch",
+            "The seeds: 0, 1, 2, 3 and 5 more, in the reference 2.",
+        ),
         ([("torch", 1), ("numpy", 1)], [("torch", 1)], "torch", None),
         ([("torch", 1), ("numpy", 2)], [("numpy", 2), ("torch", 1)], "torch", None),
         # Another framework draws other numbers from the same seed.

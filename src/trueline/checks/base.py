@@ -10,7 +10,8 @@ files, which nothing outside of it imports from. It holds:
   to the root of things the fault is (lower comes first among otherwise equal findings; 50 unless given);
 - optionally `NEEDS`, what must have been seen for the item to pass, and `GAINS`, what makes it tell more (see Run.unseen).
 
-Use `Item` to make findings: it knows the id and the title.
+Use `Item` to make findings: it knows the id and the title. An item of several parts is concluded by
+`worst_of` (parts.py).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from trueline.model import Conclusion, Evidence, Finding, Location
 from trueline.store import Run
 
 PAGE_HEADINGS = ("What it checks", "Why it hurts accuracy", "Method", "Evidence", "Limits", "What to do")
+FAMILIES = ("ds", "dp", "hp", "api", "cg", "wi", "mp", "tr")
+"""In the order of the checklist."""
 _FILE_NAME = re.compile(r"^([a-z]+)_(\d\d)_[a-z0-9_]+$")
 
 
@@ -88,8 +91,7 @@ def registry() -> dict[str, Check]:
         if _FILE_NAME.match(info.name):
             check = _check_of(importlib.import_module(f"trueline.checks.{info.name}"))
             found[check.id] = check
-    families = ["ds", "dp", "hp", "api", "cg", "wi", "mp", "tr"]
-    return dict(sorted(found.items(), key=lambda item: (families.index(item[0].split(".")[0]), item[0])))
+    return dict(sorted(found.items(), key=lambda item: (FAMILIES.index(item[0].split(".")[0]), item[0])))
 
 
 def check_of_id(check_id: str) -> Check:

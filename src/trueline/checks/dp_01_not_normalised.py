@@ -104,7 +104,7 @@ def _conclude_input(
         )
     if passed & LOOKUPS:
         return item.not_applicable("The model looks its inputs up in an embedding: their size has no meaning.")
-    if not takers and layers.takes_from_a_model(module):
+    if not takers and layers.is_made_by_a_model(stats[0].shape, module):
         return item.not_applicable("What enters the model is made by another one.")
     if has_no_scale(stats):
         return item.not_applicable("The inputs are masks, or whole numbers that count or name something.")

@@ -31,7 +31,8 @@ Epochs and batches compared, the chance under shuffling, the chi-square ratio an
 
 ## Limits
 Needs three batches per epoch. In a single epoch only the labels' order can be judged. A curriculum made by hand cannot be
-told from a missing shuffle. A source of batches that cannot be judged leaves the item not checked, whatever others show.
+told from a missing shuffle. A source of batches that cannot be judged leaves the item not checked,
+whatever others show.
 
 ## What to do
 Pass `shuffle=True` to the training DataLoader (in MindSpore to the dataset, or call its `shuffle(buffer_size)` with the size of

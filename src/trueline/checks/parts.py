@@ -1,8 +1,9 @@
-"""One conclusion of several, for items that are concluded part by part: per loader, loss curve, input, evaluated set …
+"""One conclusion of several, for items that are concluded part by part: per loader, loss curve, input …
 
-A part is something in the run that the item is about. One that nothing could be said of is a finding of its own,
-`not_checked` with the reason, never left out: what another part shows says nothing of it. A rule that
-cannot be applied to a part which other rules judge is no part; the limits of the finding tell of it.
+A part is something in the run that the item is about. One of which nothing could be said is a
+finding of its own, `not_checked` with the reason, never left out: what another part shows says
+nothing of it. A rule that cannot be applied to a part which other rules judge is no part; the
+limits of the finding tell of it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ class Part(msgspec.Struct, frozen=True):
 
 
 def worst_of(parts: Iterable[Part]) -> Finding:
-    """A part that is a problem makes the item one, the surest is told. Otherwise one that could not be checked leaves
-    the item not checked. Otherwise the item passes if it applies to any part, as surely as it does for the least sure."""
+    """A part that is a problem makes the item one; the surest is reported. Otherwise one that could
+    not be checked leaves the item not checked. Otherwise the item passes if it applies to any part,
+    with the confidence of the least sure."""
     of: dict[Conclusion, list[Part]] = {}
     for part in parts:
         of.setdefault(part.finding.conclusion, []).append(part)

@@ -63,11 +63,12 @@ def command(
 ) -> None:
     """Record an unmodified training script, check it, and name the cause of what is wrong with its line.
 
-    Words after the script, or after a launcher such as torchrun, are its own, as in: trueline diagnose train.py --lr 0.1.
-    Options of Trueline come before; they may also follow a script at once, up to the first word that is none, or --.
+    Words after the script, or after a launcher such as torchrun, are its own, as in: trueline
+    diagnose train.py --lr 0.1. Options of Trueline come before; they may also follow a script at
+    once, up to the first word that is none, or --.
 
-    A recorded run is accepted in place of the script. A script that fails or is stopped with Ctrl-C is checked up to its
-    last complete step.
+    A recorded run is accepted in place of the script. A script that fails or is stopped with Ctrl-C
+    is checked up to its last complete step.
 
     A script that sets a seed is run twice: the first 64 steps again, without output, to see whether they can be repeated.
     One of MindSpore's graph mode is run once more in PyNative mode, where more of it can be seen, for about as long as it

@@ -13,6 +13,7 @@ from trueline.cli.script import Script
 from trueline.compare import map_file as maps
 from trueline.compare.runs.comparison import compare_runs, parameters_of
 from trueline.errors import TruelineError
+from trueline.launch.ranks import launcher_of
 from trueline.model import Comparison
 from trueline.rerun.aligned import aligned_runs, is_ready, record_mine, record_reference, seen, why_it_failed, why_not_aligned
 from trueline.rerun.sandbox.start import Way
@@ -35,7 +36,8 @@ class Reference:
         self.directory: Path | None = None
         # Whether it was recorded now, without a trace in the files.
         self.is_aside = False
-        if Path(words[0]).is_file() or words[0].endswith(".py"):
+        launches = launcher_of(words[0], as_module=False) is not None
+        if launches or Path(words[0]).is_file() or words[0].endswith(".py"):
             self.script = Script(words[0], None, tuple(words[1:]))
             self.script.check()
         else:

@@ -24,8 +24,8 @@ from trueline.store.manifest import read as read_manifest
 class ScriptCommand(click.Command):
     """A command that ends in a script and its words, as `python script words` does.
 
-    Words after a script or launcher are its own; options of the command come before. Those that follow
-    a script at once are the command's as well, up to the first word that is none, or `--`.
+    Words after a script or launcher are its own; options of the command come before. Those that
+    follow a script at once are the command's as well, up to the first word that is none, or `--`.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -62,7 +62,7 @@ class _Options:
         self._known = {name: each for each in options for name in (*each.opts, *each.secondary_opts)}
 
     def end(self, args: list[str], place: int, *, after_target: bool = False) -> int:
-        """Where the options that begin at a place end, at the latest with the one that gives the target, `-m MODULE`."""
+        """Where the options that begin at a place end, at the latest with `-m MODULE`, a target."""
         while place < len(args):
             options = self._in(args[place])
             if not options or (after_target and options[-1].name == "module"):

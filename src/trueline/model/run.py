@@ -309,8 +309,8 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class LossCall(msgspec.Struct, frozen=True):
-    """A call of a loss function of the framework, functional or through its module, on a step that was looked at in full;
-    the first MOST_LOSS_CALLS of each step.
+    """A call of a loss function of the framework, functional or through its module, on a step that was looked at
+    in full; the first MOST_LOSS_CALLS of each step.
 
     `input` and `target` describe what went in: `shape`, `dtype`, `requires_grad`, `min`, `max`, `op` (seq of the
     operation that made it, when traced), and for an input with a class axis `row_sum` and `row_logsumexp` as [min, max]

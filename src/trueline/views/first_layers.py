@@ -51,16 +51,30 @@ class FirstLayers:
                 self._follow(op, found, seen)
         return found
 
-    def takes_from_a_model(self, root: int) -> bool:
-        """Whether an operation in a tree of modules takes what an operation in another tree gave."""
-        makers = [
-            self.trace.ops.get(int(reference[1:]))
-            for op in self.trace.ops.values()
-            if self._is_within(op, root)
-            for reference in op.inputs
-            if reference.startswith("o")
-        ]
-        return any(maker is not None and maker.module is not None and not self._is_within(maker, root) for maker in makers)
+    def is_made_by_a_model(self, shape: tuple[int, ...], called: int) -> bool:
+        """Whether an input of this shape comes from another module, maybe after some operations."""
+        own = self._parts_of(called)
+        given = [source for op in self.trace.ops.values() if op.module in own for source in self.trace.sources(op)]
+        waiting = [op for op in given if any(tuple(each.get("shape", ())[1:]) == shape[1:] for each in op.outputs)]
+        seen: set[int] = set()
+        while waiting:
+            op = waiting.pop()
+            if op.seq in seen or op.module in own:
+                continue
+            if op.module is not None:
+                return True
+            seen.add(op.seq)
+            waiting += self.trace.sources(op)
+        return False
+
+    def _parts_of(self, called: int) -> set[int]:
+        top = self.run.modules[called]
+        within = f"{top.path}." if top.path else ""
+        return {
+            module.id
+            for module in self.run.modules.values()
+            if module.root == top.root and (module.id == called or module.path.startswith(within))
+        }
 
     def _is_within(self, op: Op, root: int) -> bool:
         module = self.run.modules.get(op.module) if op.module is not None else None

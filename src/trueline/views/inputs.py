@@ -55,7 +55,7 @@ def is_mask(stats: Sequence[FieldStat]) -> bool:
 
 
 def has_no_scale(stats: Sequence[FieldStat]) -> bool:
-    """Whether a field is a mask, or has one whole number per sample: a label, a length, the number of a step."""
+    """Whether a field is a mask, or has one whole number per sample: a label, a length, a count."""
     per_sample = all(len(stat.shape) < 2 and "float" not in stat.dtype for stat in stats)
     return per_sample or is_mask(stats)
 

@@ -1,5 +1,8 @@
-"""The text of the user's files as it was when the run was made. A script is kept with its run; of other files, and
-of scripts that were not kept, the text as it is now is asked, as far as its lines are those that were recorded."""
+"""The text of the user's files as it was when the run was made.
+
+A script is kept with its run. Other files, and scripts that were not kept, are read as they are
+now, as far as their lines are those that were recorded.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def text_of(run: Run, file: str) -> Text | None:
 
 
 def text_around(run: Run, location: Location) -> Text | None:
-    """The file that holds the line; None when it is gone or its line is not the one that was recorded."""
+    """The file that holds the line; None when it is gone or its line is not the recorded one."""
     for text in _texts(run, location.file):
         known = _parsed(text)
         if known is None or not location.source or not 0 < location.line <= len(known.lines):
@@ -251,6 +254,6 @@ def _reads(node: ast.AST, name: str) -> bool:
 
 
 def text_of_file(run: Run, location: Location) -> ast.Module | None:
-    """The parsed file that holds the line; None when it is gone or its line is not the one that was recorded."""
+    """The same, parsed."""
     known = text_around(run, location)
     return None if known is None else known.tree

@@ -68,7 +68,8 @@ _NOT_COMPARED = "no input of a model was looked at both in training and in evalu
 
 
 class _Compared(msgspec.Struct, frozen=True):
-    """One input from one source of evaluation data. `possible`: whether training and evaluation have the same features."""
+    """One input from one source of evaluation data. `possible`: whether training and evaluation have
+    the same features."""
 
     field: str
     call: RootCall

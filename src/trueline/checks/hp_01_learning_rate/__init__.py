@@ -36,8 +36,8 @@ First and last loss, the guess, the peak, the learning rate, the size of the upd
 
 ## Limits
 Rates that merely make training slower, or noisier, than it could be are not reported: that takes reruns at several rates. Runs
-of fewer than 20 steps (too high) or 50 steps (too low) are not judged, unless the loss blows up. An optimizer
-whose steps cannot be judged leaves the item not checked, whatever others show.
+of fewer than 20 steps (too high) or 50 steps (too low) are not judged, unless the loss blows up.
+An optimizer whose steps cannot be judged leaves the item not checked, whatever others show.
 
 ## What to do
 Divide the rate by ten (too high) or multiply it by ten (too low) until the loss falls steadily; usual starting points are

@@ -28,8 +28,8 @@ Gradient lengths along the depth, shares of dead units, mean derivatives, norms 
 
 ## Limits
 Runs that learn are not judged, nor those of several optimizers that take turns. Gradients that vanish over time inside of a
-recurrent layer are not told apart from other reasons not to learn. Sparse embeddings are left out. One of several optimizers
-whose steps cannot be judged leaves the item not checked.
+recurrent layer are not told apart from other reasons not to learn. Sparse embeddings are left out.
+One of several optimizers whose steps cannot be judged leaves the item not checked.
 
 ## What to do
 Vanishing and saturated: rectified activations, normalisation, residual connections, weights of the usual size (kaiming or
