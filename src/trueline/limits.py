@@ -103,7 +103,7 @@ DATABASE_INSTRUCTIONS = 1_000_000
 # Fields of a table. Each has its counts, of about 2 KiB and up to 200 KiB.
 FIELDS = 65_536
 # Fields of JSON objects, each row of which may bring others.
-JSON_FIELDS = 10_000
+JSON_FIELDS = 4_000
 # Rows times fields of JSON that are held at a time.
 JSON_CELLS = 2_000_000
 # One object or line of JSON, which takes up to twenty times as much in memory.

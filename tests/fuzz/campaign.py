@@ -92,7 +92,7 @@ def try_one(name: str, folder: Path, content: bytes, ends: Ends, number: int) ->
         kind = "read"
     except TruelineError as refused:
         kind = type(refused).__name__
-        if str(folder) not in str(refused):
+        if str(folder) not in str(refused) and path.name not in str(refused):
             wrong = f"the file is not named: {str(refused)[:200]}"
     except TookTooLong:
         kind, wrong = "too long", f"longer than {MOST_SECONDS:.0f} s, in {_place(sys.exc_info()[2])}"

@@ -210,7 +210,7 @@ def _shared(width: int, depth: int, chance: Random) -> bytes:
     content = b"\x80\x02}"
     for _ in range(depth):
         keys = b"".join(b"X" + struct.pack("<I", 4) + f"{each:04d}".encode() + b"h\x00" for each in range(width))
-        content += b"q\x00" + chance.choice((b"}(" + keys + b"u", b"](" + b"h\x00" * width + b"e"))
+        content += b"q\x000" + chance.choice((b"}(" + keys + b"u", b"](" + b"h\x00" * width + b"e"))
     return content + b"."
 
 

@@ -22,6 +22,7 @@ from trueline.compare.runs import compare_runs
 from trueline.datasets import examine, open_dataset
 from trueline.datasets.table import Table
 from trueline.diagnose import diagnose
+from trueline.reading import reading
 from trueline.report.comparison import print_run_comparison
 from trueline.report.console import Console
 from trueline.report.modules import print_modules
@@ -112,7 +113,8 @@ def _checked(folder: Path) -> None:
     run = Run(folder)
     try:
         print_report(Console(file=io.StringIO(), width=100), diagnose(run, run_checks(run)), run, verbose=True)
-        print_run_comparison(Console(file=io.StringIO(), width=100), compare_runs(run, run, None))
+        with reading(folder):
+            print_run_comparison(Console(file=io.StringIO(), width=100), compare_runs(run, run, None))
     finally:
         run.close()
 

@@ -14,6 +14,7 @@ from trueline.compare import map_file as maps
 from trueline.compare.runs import compare_runs, parameters_of
 from trueline.errors import TruelineError
 from trueline.model import Comparison
+from trueline.reading import reading
 from trueline.rerun.aligned import aligned_runs, is_ready, record_mine, record_reference, seen, why_it_failed, why_not_aligned
 from trueline.rerun.sandbox.start import Way
 from trueline.rerun.terms import Terms
@@ -92,7 +93,9 @@ def compare_with(
     if write_map is not None:
         maps.write_map(parameters_of(*shown, fixed), Path(write_map))
     why = why_it_failed(run, other) or (f"Nothing was run again: {'; '.join(reasons)}." if reasons else None)
-    comparison = compare_runs(seen(run), seen(other), aligned, fixed, why)
+    # Below its columns a record can say anything, and a comparison looks at all of it.
+    with reading(other.directory, "Record the reference again."):
+        comparison = compare_runs(seen(run), seen(other), aligned, fixed, why)
     if doubts:
         verdict = f"{comparison.verdict} Run again, not all was as the first time: {'; '.join(doubts)}."
         comparison = msgspec.structs.replace(comparison, verdict=verdict)
