@@ -6,7 +6,7 @@ PEERS := .venv-peers/bin
 SETUP_DONE := .venv/.setup-done
 PEERS_DONE := .venv-peers/.setup-done
 
-.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare bench-harm clean
+.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare bench-harm fuzz clean
 
 setup: $(SETUP_DONE)
 
@@ -71,6 +71,11 @@ bench-compare: setup $(PEERS_DONE)
 # A training that writes in 25 ways, diagnosed and killed: is every file as plain python leaves it? Options with HARM='--kills 20'.
 bench-harm: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/harm/run.py $(HARM)
+
+# Damaged files of every kind, for an hour: how they end for each reader, peak memory, longest input. Options with
+# FUZZ='--minutes 10 --inputs 100000 --seed 7 --only torch journal'.
+fuzz: setup
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/campaign.py $(FUZZ)
 
 $(PEERS_DONE): Makefile
 	$(PYTHON) -m venv .venv-peers

@@ -63,8 +63,10 @@ PICKLE_BYTES = 256 * MIB
 PICKLE_ARGUMENT_BYTES = 32 * MIB
 # Levels of dicts and lists within each other; a list can hold itself.
 PICKLE_DEPTH = 100
-# Places at which objects stand in each other: one object can stand at many.
-PICKLE_PLACES = 4_000_000
+# Places at which tensors, dicts and lists stand in each other: one object can stand at many.
+PICKLE_PLACES = 500_000
+# The same for numbers, texts and all else, which are only passed over.
+PICKLE_ITEMS = 4_000_000
 # Characters in the name of a tensor, of all the keys that lead to it.
 NAME_CHARACTERS = 4_000
 # Items of a tuple that is the key of a dict: its hash is made again for each use.

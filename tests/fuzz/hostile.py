@@ -31,7 +31,7 @@ class Hostile:
     """`named`: what of the file's name the message holds; `words`: what else."""
 
     command: tuple[str, ...]
-    make: Callable[[Path], None]
+    make: Callable[[Path], object]
     named: str
     words: str = ""
 
@@ -46,7 +46,7 @@ def _zip(path: Path, name: str, content: bytes, told: int | None = None, method:
 
 
 def _packed(start: bytes, block: bytes, count: int, kind: int = -15) -> bytes:
-    """A block that repeats, packed once: to pack gigabytes takes its time. What is cut off or wrong at the end is never reached."""
+    """A block that repeats, packed once: to pack gigabytes takes its time. What is wrong at the end is never reached."""
     packer = zlib.compressobj(9, zlib.DEFLATED, kind)
     found = packer.compress(start) + packer.flush(zlib.Z_FULL_FLUSH)
     packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -144,8 +144,8 @@ def _with_child(page: bytes, child: int) -> bytes:
 _SERIES = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
 
 
-def _file(name: str, content: Callable[[], bytes]) -> Callable[[Path], None]:
-    return lambda folder: (folder / name).write_bytes(content()) and None
+def _file(name: str, content: Callable[[], bytes]) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes(content())
 
 
 def _safetensors(header: dict[str, object], told: int | None = None) -> Callable[[Path], None]:
@@ -182,101 +182,148 @@ HOSTILE: dict[str, Hostile] = {
     "a dict that holds itself": Hostile((*PARAMS, "a.pth"), _pickle(b"}q\x00X\x01\x00\x00\x00ah\x00s"), "a.pth"),
     "the hash of a nested tuple": Hostile((*PARAMS, "a.pth"), _pickle(b"})" + b"\x85" * 200_000 + b"K\x01s"), "a.pth", "key"),
     "copies of a list": Hostile(
-        (*PARAMS, "a.pth"), _pickle(b"](" + b"N" * 100_000 + b"eq\x00(" + b"cbuiltins\nlist\nh\x00\x85R" * 9000 + b"l"), "a.pth", "MiB"
+        (*PARAMS, "a.pth"),
+        _pickle(b"](" + b"N" * 100_000 + b"eq\x00(" + b"cbuiltins\nlist\nh\x00\x85R" * 9000 + b"l"),
+        "a.pth",
+        "MiB",
     ),
     "a text of 4 GB": Hostile((*PARAMS, "a.pth"), _pickle(b"\x8d" + struct.pack("<Q", 4 * _GIB)), "a.pth"),
     "names of names": Hostile(
         (*PARAMS, "a.pth"), _pickle(b"}q\x00" + b"}X" + struct.pack("<I", 50_000) + b"k" * 50_000 + b"h\x00sq\x00" * 60), "a.pth"
     ),
     # Zips.
-    "a packed member of 4 GB": Hostile(("convert", "a.npz", "b.safetensors", "--to", "safetensors"), _packed_array, "a.npz", "unpack"),
+    "a packed member of 4 GB": Hostile(
+        ("convert", "a.npz", "b.safetensors", "--to", "safetensors"), _packed_array, "a.npz", "unpack"
+    ),
     "packed samples of 4 GB": Hostile((*DATA, "a.npz"), _packed_array, "a.npz", "unpack"),
     "a packed pickle of 4 GB": Hostile(
         (*PARAMS, "a.pth"),
         lambda folder: _zip(
-            folder / "a.pth", "archive/data.pkl", _deflated_zeros(_GIB, b"\x80\x02\x8d" + struct.pack("<Q", 4 * _GIB)), -1,
+            folder / "a.pth",
+            "archive/data.pkl",
+            _deflated_zeros(_GIB, b"\x80\x02\x8d" + struct.pack("<Q", 4 * _GIB)),
+            -1,
             zipfile.ZIP_DEFLATED,
         ),
-        "a.pth", "larger than",
+        "a.pth",
+        "larger than",
     ),
     "a member that unpacks without a limit": Hostile(
         (*PARAMS, "a.pth"),
         lambda folder: _zip(folder / "a.pth", "archive/data.pkl", bz2.compress(bytes(16 * _MIB)), 300 * _MIB, zipfile.ZIP_BZIP2),
-        "a.pth", "method 12",
+        "a.pth",
+        "method 12",
     ),
     "a directory of 3 GB": Hostile(
         (*PARAMS, "a.pth"),
         lambda folder: _with_end(folder / "a.pth", 3 * _GIB, struct.pack("<HHHHIIH", 0, 0, 9, 9, 3 * _GIB - 200, 100, 0)),
-        "a.pth", "larger than",
+        "a.pth",
+        "larger than",
     ),
     # Records of runs.
-    "a sparse journal of 3 GB": Hostile((*SHOW, "run"), _journal(struct.pack("<I", 3 * _GIB) + b"\x81\xa4step", 4 * _GIB), "rank0.journal"),
+    "a sparse journal of 3 GB": Hostile(
+        (*SHOW, "run"), _journal(struct.pack("<I", 3 * _GIB) + b"\x81\xa4step", 4 * _GIB), "rank0.journal"
+    ),
     "a journal with bad UTF-8": Hostile((*SHOW, "run"), _journal(b"\x06\x00\x00\x00\x81\xa4\xff\xff\xff\xff"), "rank0.journal"),
     "a frame of lists in lists": Hostile(
-        (*SHOW, "run"), _journal(struct.pack("<I", 30 * _MIB) + b"\x81\xa4step\xdd\x01\xdf\xff\xf5" + b"\x90" * (30 * _MIB)), "rank0.journal"
+        (*SHOW, "run"),
+        _journal(struct.pack("<I", 30 * _MIB) + b"\x81\xa4step\xdd\x01\xdf\xff\xf5" + b"\x90" * (30 * _MIB)),
+        "rank0.journal",
     ),
     "a recursive view": Hostile(
-        (*SHOW, "run"), _database("DROP TABLE step", f"CREATE VIEW step AS {_SERIES} SELECT x AS id, x AS seq FROM c"), "rank0.sqlite", "view step"
+        (*SHOW, "run"),
+        _database("DROP TABLE step", f"CREATE VIEW step AS {_SERIES} SELECT x AS id, x AS seq FROM c"),
+        "rank0.sqlite",
+        "view step",
     ),
     "a view of 5.7 GB": Hostile(
         (*SHOW, "run"),
-        _database("DROP TABLE meta", f"CREATE VIEW meta AS {_SERIES} SELECT x AS key, hex(zeroblob(3000000)) AS value FROM c LIMIT 950"),
-        "rank0.sqlite", "view meta",
+        _database(
+            "DROP TABLE meta", f"CREATE VIEW meta AS {_SERIES} SELECT x AS key, hex(zeroblob(3000000)) AS value FROM c LIMIT 950"
+        ),
+        "rank0.sqlite",
+        "view meta",
     ),
     "a generated column": Hostile(
-        (*SHOW, "run"), _database("ALTER TABLE step ADD COLUMN more TEXT AS (hex(zeroblob(100000000)))"), "rank0.sqlite", "table step"
+        (*SHOW, "run"),
+        _database("ALTER TABLE step ADD COLUMN more TEXT AS (hex(zeroblob(100000000)))"),
+        "rank0.sqlite",
+        "table step",
     ),
     "a trigger": Hostile(
         (*SHOW, "run"), _database("CREATE TRIGGER t AFTER INSERT ON step BEGIN SELECT 1; END"), "rank0.sqlite", "trigger t"
     ),
     "a virtual table": Hostile((*SHOW, "run"), _database("CREATE VIRTUAL TABLE f USING fts5(x)"), "rank0.sqlite"),
     "pages that are their own children": Hostile((*SHOW, "run"), _shared_pages, "rank0.sqlite"),
-    "texts in the place of numbers": Hostile((*SHOW, "run"), _database("UPDATE step SET seconds = 'long'"), "rank0.sqlite", "seconds"),
+    "texts in the place of numbers": Hostile(
+        (*SHOW, "run"), _database("UPDATE step SET seconds = 'long'"), "rank0.sqlite", "seconds"
+    ),
     "a run.json of 4 GB": Hostile(
-        (*SHOW, "run"), lambda folder: _sparse(_run(folder) / "run.json", b'{"format": 2, "name": "', 4 * _GIB), "run.json", "larger"
+        (*SHOW, "run"),
+        lambda folder: _sparse(_run(folder) / "run.json", b'{"format": 2, "name": "', 4 * _GIB),
+        "run.json",
+        "larger",
     ),
     "a run.json in itself": Hostile(
-        (*SHOW, "run"), lambda folder: (_run(folder) / "run.json").write_bytes(b'{"x":' + b"[" * _MIB) and None, "run.json"
+        (*SHOW, "run"), lambda folder: (_run(folder) / "run.json").write_bytes(b'{"x":' + b"[" * _MIB), "run.json"
     ),
     # What is no file.
     "a pipe as a checkpoint": Hostile((*PARAMS, "a.pth"), lambda folder: os.mkfifo(folder / "a.pth"), "a.pth", "a pipe"),
     "a pipe as samples": Hostile((*DATA, "a.csv"), lambda folder: os.mkfifo(folder / "a.csv"), "a.csv", "a pipe"),
     "a pipe as a map": Hostile(
         (*PARAMS, "b.npy", "b.npy", "--map", "a.json"),
-        lambda folder: (np.save(folder / "b.npy", np.ones(3)), os.mkfifo(folder / "a.json")) and None,
-        "a.json", "a pipe",
+        lambda folder: (np.save(folder / "b.npy", np.ones(3)), os.mkfifo(folder / "a.json")),
+        "a.json",
+        "a pipe",
     ),
     "a device": Hostile((*PARAMS, "a.bin"), lambda folder: (folder / "a.bin").symlink_to("/dev/zero"), "a.bin", "a device"),
     "a socket": Hostile((*PARAMS, "a.ckpt"), _socket, "a.ckpt", "a socket"),
     # Headers that lie.
-    "safetensors of negative length": Hostile((*PARAMS, "a.safetensors"), _safetensors(_tensor([-1, -4], [0, 16])), "a.safetensors"),
-    "safetensors beyond 64 bits": Hostile((*PARAMS, "a.safetensors"), _safetensors(_tensor([1 << 62, 4], [0, 0])), "a.safetensors", "shape"),
+    "safetensors of negative length": Hostile(
+        (*PARAMS, "a.safetensors"), _safetensors(_tensor([-1, -4], [0, 16])), "a.safetensors"
+    ),
+    "safetensors beyond 64 bits": Hostile(
+        (*PARAMS, "a.safetensors"), _safetensors(_tensor([1 << 62, 4], [0, 0])), "a.safetensors", "shape"
+    ),
     "safetensors before its start": Hostile((*PARAMS, "a.safetensors"), _safetensors(_tensor([4], [-16, 0])), "a.safetensors"),
-    "safetensors with a header of 2^63": Hostile((*PARAMS, "a.safetensors"), _safetensors({}, 1 << 63), "a.safetensors", "header"),
+    "safetensors with a header of 2^63": Hostile(
+        (*PARAMS, "a.safetensors"), _safetensors({}, 1 << 63), "a.safetensors", "header"
+    ),
     "an array beyond 64 bits": Hostile((*PARAMS, "a.npy"), _npy(f"({1 << 40}, {1 << 40})"), "a.npy", "shape"),
     "an array of negative length": Hostile((*PARAMS, "a.npy"), _npy("(-1, 4)"), "a.npy", "shape"),
     "samples of negative length": Hostile((*DATA, "a.npy"), _npy("(-1, 4)"), "a.npy", "shape"),
     "samples of no bytes": Hostile((*DATA, "a.npy"), _npy(f"({1 << 40},)", "|V0"), "a.npy", "no bytes"),
     "an array with a header of 4 GB": Hostile(
-        (*PARAMS, "a.npy"), lambda folder: _sparse(folder / "a.npy", b"\x93NUMPY\x02\x00\xff\xff\xff\xf0", 5 * _GIB), "a.npy", "larger"
+        (*PARAMS, "a.npy"),
+        lambda folder: _sparse(folder / "a.npy", b"\x93NUMPY\x02\x00\xff\xff\xff\xf0", 5 * _GIB),
+        "a.npy",
+        "larger",
     ),
     # Samples.
-    "more fields than a table has": Hostile((*DATA, "a.csv"), _file("a.csv", lambda: b"a," * 120_000 + b"b\n1\n"), "a.csv", "fields"),
+    "more fields than a table has": Hostile(
+        (*DATA, "a.csv"), _file("a.csv", lambda: b"a," * 120_000 + b"b\n1\n"), "a.csv", "fields"
+    ),
     "a packed table of a hundred times": Hostile((*DATA, "a.csv.gz"), _file("a.csv.gz", _csv_bomb), "a.csv.gz", "unpacks"),
-    "a line of 3 GB": Hostile((*DATA, "a.jsonl"), lambda folder: _sparse(folder / "a.jsonl", b'{"a": 1}\n{"b": "', 3 * _GIB), "a.jsonl", "line"),
+    "a line of 3 GB": Hostile(
+        (*DATA, "a.jsonl"), lambda folder: _sparse(folder / "a.jsonl", b'{"a": 1}\n{"b": "', 3 * _GIB), "a.jsonl", "line"
+    ),
     "an object of 3 GB": Hostile((*DATA, "a.json"), lambda folder: _sparse(folder / "a.json", b'[{"b": "', 3 * _GIB), "a.json"),
     "JSON in itself": Hostile((*DATA, "a.jsonl"), _file("a.jsonl", lambda: b'{"a": ' + b"[" * 200_000 + b"\n"), "a.jsonl"),
     "other keys in every object": Hostile(
         (*DATA, "a.jsonl"),
-        _file("a.jsonl", lambda: b"".join(json.dumps({f"k{row}_{key}": 1 for key in range(30)}).encode() + b"\n" for row in range(3000))),
-        "a.jsonl", "keys",
+        _file(
+            "a.jsonl",
+            lambda: b"".join(json.dumps({f"k{row}_{key}": 1 for key in range(30)}).encode() + b"\n" for row in range(3000)),
+        ),
+        "a.jsonl",
+        "keys",
     ),
     "a manifest in itself": Hostile(
         (*DATA, "b.csv", "--against", "a.json"),
-        lambda folder: ((folder / "b.csv").write_text("a,b\n1,2\n"), (folder / "a.json").write_bytes(b"[" * 500_000)) and None,
+        lambda folder: ((folder / "b.csv").write_text("a,b\n1,2\n"), (folder / "a.json").write_bytes(b"[" * 500_000)),
         "a.json",
     ),
-}  # fmt: skip
+}
 
 
 def _with_end(path: Path, size: int, end: bytes) -> None:

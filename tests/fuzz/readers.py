@@ -203,16 +203,14 @@ READERS = {
         share=4,
     ),
     "run.json": Reader("run.json", lambda: _run_seed("run.json"), _info, (_BYTES, _JSON), lambda: _of_run("sqlite"), 5),
-    "database": Reader("rank0.sqlite", lambda: _run_seed("sqlite"), _run, (_BYTES, mutations.odd_database), lambda: _of_run(), 4),
-    "journal": Reader("rank0.journal", lambda: _run_seed("journal"), _run, (_BYTES, mutations.odd_journal), lambda: _of_run(), 3),
-    "shown": Reader("rank0.sqlite", lambda: _run_seed("sqlite"), _shown, (_BYTES, mutations.odd_database), lambda: _of_run(), 2),
-    "checked": Reader(
-        "rank0.sqlite", lambda: _run_seed("sqlite"), _checked, (_BYTES, mutations.odd_database), lambda: _of_run(), 1
-    ),
+    "database": Reader("rank0.sqlite", lambda: _run_seed("sqlite"), _run, (_BYTES, mutations.odd_database), _of_run, 4),
+    "journal": Reader("rank0.journal", lambda: _run_seed("journal"), _run, (_BYTES, mutations.odd_journal), _of_run, 3),
+    "shown": Reader("rank0.sqlite", lambda: _run_seed("sqlite"), _shown, (_BYTES, mutations.odd_database), _of_run, 2),
+    "checked": Reader("rank0.sqlite", lambda: _run_seed("sqlite"), _checked, (_BYTES, mutations.odd_database), _of_run, 1),
     "kept": Reader("tensors/step0-rank0.safetensors", seeds.safetensors_files, _kept, (_BYTES, mutations.odd_safetensors)),
     "feed": Reader(
         "feed/000000.safetensors",
-        seeds.safetensors_files,
+        seeds.feed_files,
         lambda folder: Feed(folder).read(0),
         (_BYTES, mutations.odd_safetensors),
     ),

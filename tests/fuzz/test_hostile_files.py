@@ -1,4 +1,4 @@
-"""Files that ask for more than any machine has are refused by the real command: by name, in little memory, without a traceback."""
+"""Files that ask for more than any machine has are refused by the real command: by name, in little memory, no traceback."""
 
 from __future__ import annotations
 
