@@ -6,7 +6,7 @@ PEERS := .venv-peers/bin
 SETUP_DONE := .venv/.setup-done
 PEERS_DONE := .venv-peers/.setup-done
 
-.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare bench-harm bench-containment new-check clean
+.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare bench-harm bench-containment new-check fuzz clean
 
 setup: $(SETUP_DONE)
 
@@ -79,6 +79,11 @@ bench-containment: setup
 # The skeleton of a check, with its test, cases and page, whose tests pass: make new-check ID=tr.09 NAME=wrong_thing
 new-check: setup
 	$(BIN)/python docs/new_check.py $(ID) $(NAME)
+
+# Damaged files of every kind, for an hour: how they end for each reader, peak memory, longest input. Options with
+# FUZZ='--minutes 10 --inputs 100000 --seed 7 --only torch journal'.
+fuzz: setup
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/campaign.py $(FUZZ)
 
 $(PEERS_DONE): Makefile
 	$(PYTHON) -m venv .venv-peers

@@ -63,8 +63,10 @@ PICKLE_BYTES = 256 * MIB
 PICKLE_ARGUMENT_BYTES = 32 * MIB
 # Levels of dicts and lists within each other; a list can hold itself.
 PICKLE_DEPTH = 100
-# Places at which objects stand in each other: one object can stand at many.
-PICKLE_PLACES = 4_000_000
+# Places at which tensors, dicts and lists stand in each other: one object can stand at many.
+PICKLE_PLACES = 500_000
+# The same for numbers, texts and all else, which are only passed over.
+PICKLE_ITEMS = 4_000_000
 # Characters in the name of a tensor, of all the keys that lead to it.
 NAME_CHARACTERS = 4_000
 # Items of a tuple that is the key of a dict: its hash is made again for each use.
@@ -103,7 +105,7 @@ DATABASE_INSTRUCTIONS = 1_000_000
 # Fields of a table. Each has its counts, of about 2 KiB and up to 200 KiB.
 FIELDS = 65_536
 # Fields of JSON objects, each row of which may bring others.
-JSON_FIELDS = 10_000
+JSON_FIELDS = 4_000
 # Rows times fields of JSON that are held at a time.
 JSON_CELLS = 2_000_000
 # One object or line of JSON, which takes up to twenty times as much in memory.

@@ -32,6 +32,9 @@ def reading(path: Path | str, advice: str = COPY_AGAIN, error: type[TruelineErro
     """Whatever goes wrong inside becomes one message that names the file and says what to do."""
     try:
         yield
+    except BrokenPipeError:
+        # Of whoever stopped reading what is printed: no file is damaged.
+        raise
     except TruelineError as problem:
         named = str(path) in str(problem)
         if type(problem) is Unreadable and not (named and issubclass(Unreadable, error)):

@@ -129,9 +129,24 @@ def packed(seed: bytes, chance: Random) -> bytes:
 
 def odd_npy(seed: bytes, chance: Random) -> bytes:
     descr = chance.choice(
-        ["'<f4'", "'<f8'", "'|O'", "'|S0'", "'|V2000000000'", "'<U1000000'", "[('a', '<f4'), ('b', '<i8', (3,))]", "'M8[as]'",
-         "'<c16'", "'|b1'", "('<f4', (1000000, 1000000))", "[]", "None", "'" + "x" * 300 + "'", "'<V0'"]
-    )  # fmt: skip
+        [
+            "'<f4'",
+            "'<f8'",
+            "'|O'",
+            "'|S0'",
+            "'|V2000000000'",
+            "'<U1000000'",
+            "[('a', '<f4'), ('b', '<i8', (3,))]",
+            "'M8[as]'",
+            "'<c16'",
+            "'|b1'",
+            "('<f4', (1000000, 1000000))",
+            "[]",
+            "None",
+            "'" + "x" * 300 + "'",
+            "'<V0'",
+        ]
+    )
     lengths = [chance.choice((*_NUMBERS, -1, 3, 4)) for _ in range(chance.choice((0, 1, 2, 2, 3, 40)))]
     shape = chance.choice(
         (f"({', '.join(map(str, lengths))},)" if lengths else "()", "(" * 500, "3", "(True,)", "(1.5,)", "None")
@@ -171,18 +186,72 @@ def odd_zip(seed: bytes, chance: Random, inner: Any) -> bytes:
 
 
 _PUSH = [
-    b"N", b"\x88", b"\x89", b"K\x02", b"M\x00\x01", b"J\xff\xff\xff\x7f", b"\x8a\x08" + b"\xff" * 8, b"G?\xf0" + bytes(6), b"]", b"}",
-    b")", b"\x8f", b"X\x01\x00\x00\x00a", b"X\x07\x00\x00\x00storage", b"\x8c\x03key", b"C\x02ab", b"I5\n", b"F1.5\n",
-]  # fmt: skip
+    b"N",
+    b"\x88",
+    b"\x89",
+    b"K\x02",
+    b"M\x00\x01",
+    b"J\xff\xff\xff\x7f",
+    b"\x8a\x08" + b"\xff" * 8,
+    b"G?\xf0" + bytes(6),
+    b"]",
+    b"}",
+    b")",
+    b"\x8f",
+    b"X\x01\x00\x00\x00a",
+    b"X\x07\x00\x00\x00storage",
+    b"\x8c\x03key",
+    b"C\x02ab",
+    b"I5\n",
+    b"F1.5\n",
+]
 _NAMES = [
-    b"ctorch._utils\n_rebuild_tensor_v2\n", b"ctorch._utils\n_rebuild_tensor_v3\n", b"ctorch._utils\n_rebuild_parameter\n",
-    b"ctorch._tensor\n_rebuild_from_type_v2\n", b"ctorch\nFloatStorage\n", b"ctorch\nUntypedStorage\n", b"ctorch\nfloat32\n",
-    b"ccollections\nOrderedDict\n", b"ctorch\nSize\n", b"c_codecs\nencode\n", b"cbuiltins\nset\n", b"cbuiltins\nlist\n", b"cos\nsystem\n",
-]  # fmt: skip
+    b"ctorch._utils\n_rebuild_tensor_v2\n",
+    b"ctorch._utils\n_rebuild_tensor_v3\n",
+    b"ctorch._utils\n_rebuild_parameter\n",
+    b"ctorch._tensor\n_rebuild_from_type_v2\n",
+    b"ctorch\nFloatStorage\n",
+    b"ctorch\nUntypedStorage\n",
+    b"ctorch\nfloat32\n",
+    b"ccollections\nOrderedDict\n",
+    b"ctorch\nSize\n",
+    b"c_codecs\nencode\n",
+    b"cbuiltins\nset\n",
+    b"cbuiltins\nlist\n",
+    b"cos\nsystem\n",
+]
 _WORK = [
-    b"(", b"(", b"t", b"l", b"d", b"\x85", b"\x86", b"\x87", b"a", b"e", b"s", b"u", b"R", b"R", b"R", b"\x81", b"\x92", b"b", b"Q",
-    b"2", b"0", b"1", b"\x94", b"q\x00", b"q\x01", b"h\x00", b"h\x01", b"\x93", b"\x90", b"\x91",
-]  # fmt: skip
+    b"(",
+    b"(",
+    b"t",
+    b"l",
+    b"d",
+    b"\x85",
+    b"\x86",
+    b"\x87",
+    b"a",
+    b"e",
+    b"s",
+    b"u",
+    b"R",
+    b"R",
+    b"R",
+    b"\x81",
+    b"\x92",
+    b"b",
+    b"Q",
+    b"2",
+    b"0",
+    b"1",
+    b"\x94",
+    b"q\x00",
+    b"q\x01",
+    b"h\x00",
+    b"h\x01",
+    b"\x93",
+    b"\x90",
+    b"\x91",
+]
 
 
 def odd_pickle(_seed: bytes, chance: Random) -> bytes:
@@ -210,7 +279,7 @@ def _shared(width: int, depth: int, chance: Random) -> bytes:
     content = b"\x80\x02}"
     for _ in range(depth):
         keys = b"".join(b"X" + struct.pack("<I", 4) + f"{each:04d}".encode() + b"h\x00" for each in range(width))
-        content += b"q\x00" + chance.choice((b"}(" + keys + b"u", b"](" + b"h\x00" * width + b"e"))
+        content += b"q\x000" + chance.choice((b"}(" + keys + b"u", b"](" + b"h\x00" * width + b"e"))
     return content + b"."
 
 
@@ -253,12 +322,21 @@ def odd_journal(seed: bytes, chance: Random) -> bytes:
 
 
 _STATEMENTS = (
-    "CREATE VIEW v AS SELECT 1", "DROP TABLE step", "CREATE TRIGGER t AFTER INSERT ON step BEGIN SELECT 1; END",
-    "ALTER TABLE step ADD COLUMN more INTEGER GENERATED ALWAYS AS (id + 1)", "CREATE INDEX i ON step (abs(loss))",
-    "DROP TABLE meta", "CREATE VIRTUAL TABLE f USING fts5(x)", "ALTER TABLE step RENAME TO other", "PRAGMA user_version = 5",
-    "PRAGMA journal_mode = WAL", "DELETE FROM location", "DELETE FROM module", "CREATE TABLE more (x)",
+    "CREATE VIEW v AS SELECT 1",
+    "DROP TABLE step",
+    "CREATE TRIGGER t AFTER INSERT ON step BEGIN SELECT 1; END",
+    "ALTER TABLE step ADD COLUMN more INTEGER GENERATED ALWAYS AS (id + 1)",
+    "CREATE INDEX i ON step (abs(loss))",
+    "DROP TABLE meta",
+    "CREATE VIRTUAL TABLE f USING fts5(x)",
+    "ALTER TABLE step RENAME TO other",
+    "PRAGMA user_version = 5",
+    "PRAGMA journal_mode = WAL",
+    "DELETE FROM location",
+    "DELETE FROM module",
+    "CREATE TABLE more (x)",
     "DROP TABLE step; CREATE VIEW step AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS id FROM c",
-)  # fmt: skip
+)
 
 
 def odd_database(seed: bytes, chance: Random) -> bytes:

@@ -22,6 +22,7 @@ from trueline.compare.runs import compare_runs
 from trueline.datasets import examine, open_dataset
 from trueline.datasets.table import Table
 from trueline.diagnose import diagnose
+from trueline.reading import reading
 from trueline.report.comparison import print_run_comparison
 from trueline.report.console import Console
 from trueline.report.modules import print_modules
@@ -112,7 +113,8 @@ def _checked(folder: Path) -> None:
     run = Run(folder)
     try:
         print_report(Console(file=io.StringIO(), width=100), diagnose(run, run_checks(run)), run, verbose=True)
-        print_run_comparison(Console(file=io.StringIO(), width=100), compare_runs(run, run, None))
+        with reading(folder):
+            print_run_comparison(Console(file=io.StringIO(), width=100), compare_runs(run, run, None))
     finally:
         run.close()
 
@@ -201,16 +203,14 @@ READERS = {
         share=4,
     ),
     "run.json": Reader("run.json", lambda: _run_seed("run.json"), _info, (_BYTES, _JSON), lambda: _of_run("sqlite"), 5),
-    "database": Reader("rank0.sqlite", lambda: _run_seed("sqlite"), _run, (_BYTES, mutations.odd_database), lambda: _of_run(), 4),
-    "journal": Reader("rank0.journal", lambda: _run_seed("journal"), _run, (_BYTES, mutations.odd_journal), lambda: _of_run(), 3),
-    "shown": Reader("rank0.sqlite", lambda: _run_seed("sqlite"), _shown, (_BYTES, mutations.odd_database), lambda: _of_run(), 2),
-    "checked": Reader(
-        "rank0.sqlite", lambda: _run_seed("sqlite"), _checked, (_BYTES, mutations.odd_database), lambda: _of_run(), 1
-    ),
+    "database": Reader("rank0.sqlite", lambda: _run_seed("sqlite"), _run, (_BYTES, mutations.odd_database), _of_run, 4),
+    "journal": Reader("rank0.journal", lambda: _run_seed("journal"), _run, (_BYTES, mutations.odd_journal), _of_run, 3),
+    "shown": Reader("rank0.sqlite", lambda: _run_seed("sqlite"), _shown, (_BYTES, mutations.odd_database), _of_run, 2),
+    "checked": Reader("rank0.sqlite", lambda: _run_seed("sqlite"), _checked, (_BYTES, mutations.odd_database), _of_run, 1),
     "kept": Reader("tensors/step0-rank0.safetensors", seeds.safetensors_files, _kept, (_BYTES, mutations.odd_safetensors)),
     "feed": Reader(
         "feed/000000.safetensors",
-        seeds.safetensors_files,
+        seeds.feed_files,
         lambda folder: Feed(folder).read(0),
         (_BYTES, mutations.odd_safetensors),
     ),

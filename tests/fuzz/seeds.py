@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from builders import build_run, stat_row
 from safetensors.numpy import save as save_safetensors
 
@@ -30,6 +29,8 @@ def _written(write: Callable[[Any], None]) -> bytes:
 
 
 def _content() -> dict[str, Any]:
+    import torch
+
     net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
     optimizer = torch.optim.Adam(net.parameters())
     shared = torch.ones(4, 3)
@@ -40,6 +41,8 @@ def _content() -> dict[str, Any]:
 
 
 def torch_files(*, zipped: bool) -> list[bytes]:
+    import torch
+
     torch.manual_seed(0)
     contents = (_content(), torch.arange(6), {"w": torch.ones(2, 2)})
     return [_written(lambda to, each=each: torch.save(each, to, _use_new_zipfile_serialization=zipped)) for each in contents]
@@ -48,6 +51,10 @@ def torch_files(*, zipped: bool) -> list[bytes]:
 def safetensors_files() -> list[bytes]:
     arrays = {"a.weight": np.ones((2, 3), np.float32), "b": np.arange(4), "empty": np.zeros((0, 2), np.float16)}
     return [save_safetensors(arrays, {"format": "pt"}), save_safetensors({"x": np.zeros(3)})]
+
+
+def feed_files() -> list[bytes]:
+    return [save_safetensors({"0": np.ones((2, 3), np.float32), "1": np.arange(2)})]
 
 
 def npy_files() -> list[bytes]:

@@ -76,13 +76,16 @@ def command(
 def _compare_runs(mine: str, reference: str, json_target: str | None) -> int:
     """Two recorded runs as they are; and as they were aligned, where `trueline diagnose --reference` has done so."""
     from trueline.compare.runs.comparison import compare_runs
+    from trueline.reading import reading
     from trueline.report.comparison import print_run_comparison
     from trueline.report.json import comparison_document
     from trueline.rerun.aligned import aligned_runs, seen
     from trueline.store import Run, find_run
 
     own, other = Run(find_run(mine)), Run(find_run(reference))
-    found = compare_runs(seen(own), seen(other), aligned_runs(own, other))
+    # Below its columns a record can say anything, and a comparison looks at all of it.
+    with reading(f"{own.directory} beside {other.directory}", "Record both runs again."):
+        found = compare_runs(seen(own), seen(other), aligned_runs(own, other))
     if json_target is not None:
         write_document(comparison_document(found, own.info.name, other.info.name), json_target)
     if json_target != STANDARD_OUTPUT:

@@ -15,6 +15,7 @@ from trueline.compare.runs.comparison import compare_runs, parameters_of
 from trueline.errors import TruelineError
 from trueline.launch.ranks import launcher_of
 from trueline.model import Comparison
+from trueline.reading import reading
 from trueline.rerun.aligned import aligned_runs, is_ready, record_mine, record_reference, seen, why_it_failed, why_not_aligned
 from trueline.rerun.sandbox.start import Way
 from trueline.rerun.terms import Terms
@@ -94,7 +95,9 @@ def compare_with(
     if write_map is not None:
         maps.write_map(parameters_of(*shown, fixed), Path(write_map))
     why = why_it_failed(run, other) or (f"Nothing was run again: {'; '.join(reasons)}." if reasons else None)
-    comparison = compare_runs(seen(run), seen(other), aligned, fixed, why)
+    # Below its columns a record can say anything, and a comparison looks at all of it.
+    with reading(other.directory, "Record the reference again."):
+        comparison = compare_runs(seen(run), seen(other), aligned, fixed, why)
     if doubts:
         verdict = f"{comparison.verdict} Run again, not all was as the first time: {'; '.join(doubts)}."
         comparison = msgspec.structs.replace(comparison, verdict=verdict)

@@ -6,6 +6,7 @@ import click
 
 from trueline.cli.verdict import STANDARD_OUTPUT, check_json_target, write_document
 from trueline.errors import TruelineError
+from trueline.reading import reading
 from trueline.report.console import output_console
 from trueline.report.modules import print_modules
 from trueline.report.scaler import print_scaler, scaler_json
@@ -32,19 +33,21 @@ def command(run_name: str, modules: bool, last_steps: int | None, events: bool, 
     check_json_target(json_target)
     run = Run(find_run(run_name))
     try:
-        if json_target is not None:
-            write_document(scaler_json(run), json_target)
-        if json_target == STANDARD_OUTPUT:
-            return
-        console = output_console()
-        print_summary(console, run)
-        if run.modules:
-            print_modules(console, run, every=modules)
-        if last_steps is not None:
-            print_steps(console, run.steps[-last_steps:])
-        if events:
-            print_events(console, run, run.events)
-        if scaler:
-            print_scaler(console, run)
+        # Below its columns a record can say anything, and this shows most of it.
+        with reading(run.directory, "Record the run again."):
+            if json_target is not None:
+                write_document(scaler_json(run), json_target)
+            if json_target == STANDARD_OUTPUT:
+                return
+            console = output_console()
+            print_summary(console, run)
+            if run.modules:
+                print_modules(console, run, every=modules)
+            if last_steps is not None:
+                print_steps(console, run.steps[-last_steps:])
+            if events:
+                print_events(console, run, run.events)
+            if scaler:
+                print_scaler(console, run)
     finally:
         run.close()

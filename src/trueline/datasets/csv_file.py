@@ -140,7 +140,7 @@ def _read(path: Path, names: list[str], delimiter: str, encoding: str, table: Ta
     size = path.stat().st_size
     most = max(limits.STREAMED_BYTES, limits.STREAMED_TIMES * size)
     kinds: dict[str, bool] = {}
-    rows = 0
+    rows = unpacked = 0
     with pa.OSFile(str(path)) as file:
         stream = pa.CompressedInputStream(file, "gzip") if path.suffix.lower() == ".gz" else file
         try:
@@ -156,7 +156,8 @@ def _read(path: Path, names: list[str], delimiter: str, encoding: str, table: Ta
             )
             for batch in reader:
                 rows += batch.num_rows
-                if stream is not file and stream.tell() > most:
+                unpacked += batch.nbytes
+                if stream is not file and unpacked > most:
                     raise Unreadable(f"it unpacks to more than {most:,} bytes from {size:,}")
                 if batch.num_rows:
                     columns = {name: _column(name, batch.column(place), kinds) for place, name in enumerate(names)}

@@ -93,11 +93,13 @@ def open_database(path: Path) -> sqlite3.Connection:
 
 
 def _check_tables(connection: sqlite3.Connection) -> None:
-    others = set(_described(connection)) ^ _expected()
-    if others:
-        kind, name, *_ = min(others, key=str)
+    found = set(_described(connection))
+    if found != _expected():
+        # What is too much rather than what is missing for it, and programs before tables.
+        others = found - _expected() or _expected() - found
+        kind, name, *_ = min(others, key=lambda row: (row[0] in ("table", "index"), row[0] != "table", str(row)))
         raise Unreadable(f"it does not have the tables of a record: see its {kind} {shortened(str(name))}")
-    connection.execute("SELECT count(*) FROM meta").fetchone()
+    connection.execute("SELECT key FROM meta LIMIT 1").fetchone()
 
 
 def rows_of(connection: sqlite3.Connection, query: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -26,18 +26,19 @@ def tensors_of(content: Any, where: str) -> Iterator[tuple[str, TensorRef]]:
     if isinstance(content, TensorRef):
         yield "tensor", content
         return
-    places = 0
+    places = items = 0
     # One after the other, without a list of all that waits.
     levels = [("", iter(_children(content)))]
     while levels:
         name, children = levels[-1]
         for key, value in children:
-            places += 1
-            if places > limits.PICKLE_PLACES:
-                raise Unreadable(
-                    f"{where} holds more than {limits.PICKLE_PLACES:,} objects in each other: that is no checkpoint."
-                )
-            if not isinstance(value, dict | list | tuple | TensorRef):
+            items += 1
+            is_place = isinstance(value, dict | list | tuple | TensorRef)
+            places += is_place
+            if places > limits.PICKLE_PLACES or items > limits.PICKLE_ITEMS:
+                count = max(places, items) - 1
+                raise Unreadable(f"{where} holds more than {count:,} objects in each other: that is no checkpoint.")
+            if not is_place:
                 continue
             full = f"{name}.{key}" if name else str(key)
             if len(full) > limits.NAME_CHARACTERS:
