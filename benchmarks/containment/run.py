@@ -50,7 +50,11 @@ def _framework(framework: str, options: Any) -> int:
     begun = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="containment-"))
     known = warm(framework)
-    chosen = {name: places for name, places in known.items() if options.only is None or any(each in name for each in options.only.split(","))}
+    chosen = {
+        name: places
+        for name, places in known.items()
+        if options.only is None or any(each in name for each in options.only.split(","))
+    }
     counts: Counter[str] = Counter()
     reached: set[str] = set()
     try:
@@ -84,6 +88,8 @@ def _case(case: Case, chosen: dict[str, list[Any]], folder: Path, counts: Counte
         counts["wrong"] += 1
     met = 0
     for name, places in chosen.items():
+        if case.is_beside and name in reached:
+            continue
         for moment in MOMENTS if options.moment is None else (options.moment,):
             if again.calls[name] < (3 if moment == "third" else 1):
                 continue

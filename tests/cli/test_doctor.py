@@ -73,7 +73,9 @@ def test_tracebacks_of_the_last_run(tmp_path: Path) -> None:
     told = trueline("doctor", "--last", cwd=tmp_path)
     assert told.returncode == 0, told.stderr
     assert told.stdout == "Nothing failed while second was recorded.\n"
-    (last / FAILURES_FILE).write_text("ModuleWatch._built, at step 0\nTraceback (most recent call last):\n  …\nTypeError: [odd]\n")
+    (last / FAILURES_FILE).write_text(
+        "ModuleWatch._built, at step 0\nTraceback (most recent call last):\n  …\nTypeError: [odd]\n"
+    )
     told = trueline("doctor", "--last", cwd=tmp_path)
     assert told.returncode == 1
     assert "Traceback (most recent call last):\n  …\nTypeError: [odd]\n" in told.stdout

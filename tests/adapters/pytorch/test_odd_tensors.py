@@ -19,8 +19,9 @@ class Marked(Tensor):
     """A subclass as libraries have them: every operation on it gives it again."""
 
 
-def freed() -> Tensor:
-    tensor = torch.randn(4, 3)
+def freed(*shape: int) -> Tensor:
+    """As sharded trainings leave tensors between two uses: their storage holds nothing."""
+    tensor = torch.randn(*shape)
     tensor.untyped_storage().resize_(0)
     return tensor
 
@@ -58,7 +59,8 @@ ODD: dict[str, Callable[[], Any]] = {
     "uninitialised": lambda: nn.UninitializedParameter(),
     "expanded": lambda: torch.randn(1, 3).expand(4, 3),
     "transposed": lambda: torch.randn(3, 4).t(),
-    "freed": freed,
+    "freed": lambda: freed(4, 3),
+    "freed and large": lambda: freed(4, 30_000),
     "inference": lambda: _in_inference(),
     "not finite": lambda: torch.full((4, 3), float("nan")),
 }  # fmt: skip
