@@ -220,7 +220,8 @@ class OptimizerWatch(HeldParameters):
         self._write_rows(state)
         if gradients is None:
             self._registry.snapshot(self.recorder.step)
-            state.memories = [] if self.recorder.graph_tensors else self._memories(optimizer, state, parameters)
+            known = len(state.rows) == len(parameters) and not self.recorder.graph_tensors
+            state.memories = self._memories(optimizer, state, parameters) if known else []
         else:
             self._registry.sample_gradients()
         state.before = [
