@@ -1,4 +1,4 @@
-"""Tensors that are not what a textbook has, wherever a watch may meet them: they are recorded, or passed over, and nothing fails."""
+"""Tensors that no textbook has, wherever a watch may meet them: recorded or passed over, and nothing fails."""
 
 from __future__ import annotations
 
