@@ -14,8 +14,10 @@ ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = {
     "pytorch": (
         "sequences",
-        "ModuleWatch._enter_root,ModuleWatch._gradient_arrived,OptimizerWatch._before_step,BackwardWatch._before,"
-        "ClipWatch.install,Registry.snapshot,ScalerWatch._skipped,ScoreWatch.finish",
+        (
+            "ModuleWatch._enter_root,ModuleWatch._gradient_arrived,OptimizerWatch._before_step,BackwardWatch._before,"
+            "ClipWatch.install,Registry.snapshot,ScalerWatch._skipped,ScoreWatch.finish"
+        ),
     ),
     "mindspore": ("jit", "ModuleWatch._leave_inner,OptimizerWatch._step_begins,SeedWatch._seeded"),
 }

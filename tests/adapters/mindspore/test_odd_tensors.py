@@ -55,7 +55,7 @@ class Odd(nn.Cell):
         super().__init__()
         self.made = [made]
 
-    def construct(self, x: Tensor, beside: Any = None) -> tuple[Tensor, Any]:
+    def construct(self, x: Tensor, _beside: Any = None) -> tuple[Tensor, Any]:
         return x, self.made[0]
 
 

@@ -17,7 +17,6 @@ from trueline.record import Recorder
 from trueline.record.watches import KNOWN
 from trueline.store import Writer
 
-
 # Given copies that other watches have made, never what the script has.
 _OF_COPIES = {"Registry.note_update"}
 
