@@ -156,7 +156,7 @@ PARTS_OF: dict[str, tuple[str, ...]] = {
     "CompiledWatch._parts_behind": EVERYTHING,
     "CompiledWatch._parts_inside": EVERYTHING,
     "CompiledWatch.backward_over": _OF_LAYERS,
-    "GraphTensors._begin": _OF_LAYERS,
+    "GraphTensors._begin": (*_OF_LAYERS, "stat:gradient", "step"),
     "GraphTensors._contents": (*_OF_LAYERS, "stat:gradient", "step", "snapshot"),
     "GraphTensors._end": _OF_LAYERS,
     "GraphTensors._hooks_of": (*_OF_LAYERS, "stat:gradient", "step", "snapshot"),
