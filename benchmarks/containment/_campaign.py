@@ -40,6 +40,11 @@ class Case(msgspec.Struct, frozen=True):
     graph_tensors: bool = False
     aligned: bool = False
 
+    @property
+    def is_beside(self) -> bool:
+        """Recorded for the watches only that no other case has."""
+        return self.graph_tensors or self.aligned
+
 
 CASES = (
     Case("torch pictures", "pytorch", "torch_pictures"),

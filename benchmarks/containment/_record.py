@@ -14,8 +14,8 @@ from trueline.model.parts import PARTS
 from trueline.store import Run, RunBeingRead
 from trueline.store.database import open_rank
 
-# What is not the same in two recordings of one script: times, numbers that count happenings, and what refers to those (which samples are kept hangs on them). Links to
-# lines are compared with the findings that name them.
+# What is not the same in two recordings of one script is left out: times, numbers that count happenings, and what refers to
+# those (which samples are kept hangs on them). Links to lines are compared with the findings that name them.
 _TABLES = {
     "module": "id, root, path, root_name, type, kind, same_as, settings",
     "parameter": "id, root, module, path, shape, dtype, trainable, buffer, same_as",

@@ -33,7 +33,8 @@ def main() -> int:
     parser.add_argument("--framework", choices=FRAMEWORKS, help="the scripts of this one only")
     parser.add_argument("--only", help="watches with one of these in their names only: A,B")
     parser.add_argument("--case", help="cases with this in their name only")
-    parser.add_argument("--moment", choices=MOMENTS)
+    parser.add_argument("--moment", choices=MOMENTS, help="failures at this call only")
+    parser.add_argument("--six", action="store_true", help="without what is recorded beside")
     options = parser.parse_args()
     frameworks = FRAMEWORKS if options.framework is None else (options.framework,)
     wrong = 0
@@ -59,7 +60,8 @@ def _framework(framework: str, options: Any) -> int:
     reached: set[str] = set()
     try:
         for case in CASES:
-            if case.framework == framework and (options.case is None or options.case in case.name):
+            wanted = options.case is None or options.case in case.name
+            if case.framework == framework and wanted and not (options.six and case.is_beside):
                 _case(case, chosen, folder, counts, reached, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -88,6 +90,8 @@ def _case(case: Case, chosen: dict[str, list[Any]], folder: Path, counts: Counte
         counts["wrong"] += 1
     met = 0
     for name, places in chosen.items():
+        if case.is_beside and name in reached:
+            continue
         for moment in MOMENTS if options.moment is None else (options.moment,):
             if again.calls[name] < (3 if moment == "third" else 1):
                 continue

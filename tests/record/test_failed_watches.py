@@ -35,7 +35,7 @@ class BrittleWatch(Watch):
     def end(self, problem: Exception) -> None:
         raise problem
 
-    def install(self, patches: Patches) -> None:
+    def install(self, patches: Patches) -> None:  # noqa: ARG002 - as all of them
         raise AttributeError("no such function in this version")
 
 
@@ -64,7 +64,7 @@ def failed_in(directory: Path) -> list[str]:
     return found
 
 
-def test_it_is_off_and_named_once(watch: BrittleWatch, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_off_and_named_once(watch: BrittleWatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert watch.see() == 1
     assert watch.see(TypeError("odd\nshape")) is None
     assert watch.see() is None

@@ -40,6 +40,7 @@ _OF_STEPS = (
 
 PARTS_OF: dict[str, tuple[str, ...]] = {
     # Modules
+    "ModuleWatch.install": EVERYTHING,
     "ModuleWatch._built": ("module", "event:scheduler_step"),
     "ModuleWatch._dropout_forced": ("event:functional_dropout",),
     "ModuleWatch._enter_inner": ("module", *_OF_LAYERS, "op"),
@@ -90,7 +91,7 @@ PARTS_OF: dict[str, tuple[str, ...]] = {
     "SampleKeeper.scored": ("sample",),
     # Losses
     "LossWatch._align": ("alignment",),
-    "LossWatch._called": ("loss_call", *_OF_BATCHES),
+    "LossWatch._called": ("op", "loss_call", *_OF_BATCHES),
     "LossWatch._evaluated": ("event:eval_loss",),
     "LossWatch.evaluated": ("event:eval_loss",),
     "LossWatch.inside_of_graph": ("loss_call",),
@@ -99,6 +100,8 @@ PARTS_OF: dict[str, tuple[str, ...]] = {
     "ScoreWatch.finish": ("score",),
     # Backward passes
     "BackwardWatch._before": ("event:backward", "op", "step", "optimizer_parameter", "snapshot", "stat:gradient"),
+    # Without it calls are not known to train.
+    "BackwardWatch.install": (*_OF_ROOTS, *_OF_STEPS, "event:clip", "event:unscale"),
     "BackwardWatch._derivative_taken": ("event:gradient_of_gradient", *_ORIGINS),
     "BackwardWatch._gradient_taken": ("event:gradient_of_gradient", *_ORIGINS),
     "BackwardWatch._gradients_given": ("step", "stat:gradient", "snapshot", "event:clip", "event:unscale", "event:collective"),
@@ -106,19 +109,27 @@ PARTS_OF: dict[str, tuple[str, ...]] = {
     "HeldParameters._resolve_parameters": ("optimizer_parameter",),
     "HeldParameters.finish": ("optimizer_parameter",),
     "OptimizerWatch._before_step": (*_OF_STEPS, "op"),
-    "OptimizerWatch._constructed": ("optimizer", *_OF_STEPS, "event:scheduler_step"),
+    "OptimizerWatch._constructed": (
+        "op",
+        *_OF_LAYERS,
+        "loss_call",
+        "field_stat",
+        "stat:batch",
+        "optimizer",
+        *_OF_STEPS,
+        "event:scheduler_step",
+    ),
     "OptimizerWatch._keep_values": ("stat:update",),
     "OptimizerWatch._measure": _OF_STEPS,
     "OptimizerWatch._measured": _OF_STEPS,
-    "OptimizerWatch._note_hyperparameters": ("hyperparameter", "step"),
+    "OptimizerWatch._note_hyperparameters": ("stat:gradient", "hyperparameter", "step"),
     "OptimizerWatch._note_step": _OF_STEPS,
-    "OptimizerWatch._note_updates": ("stat:update", "step", "hyperparameter"),
+    "OptimizerWatch._note_updates": ("stat:gradient", "stat:update", "step", "hyperparameter"),
     "OptimizerWatch._recover_gradients": ("stat:gradient", "step"),
-    "OptimizerWatch._register_parameters": ("optimizer_parameter", "snapshot", "step"),
+    "OptimizerWatch._register_parameters": ("stat:gradient", "optimizer_parameter", "snapshot", "step"),
     "OptimizerWatch._sample": (*_OF_PARAMETERS, "optimizer_parameter", "stat:gradient", "stat:update", "step"),
-    "OptimizerWatch.before_step": _OF_STEPS,
+    "OptimizerWatch._step_begins": (*_OF_STEPS, "op"),
     "OptimizerWatch.leftovers": ("step", "event:backward"),
-    # Whatever cannot be put into a step.
     "OptimizerWatch.install": EVERYTHING,
     "OptimizerWatch.settle": ("step", "event:optimizer_step"),
     "OptimizerWatch._cleared": ("event:zero_grad", "step", "event:backward"),
@@ -145,7 +156,7 @@ PARTS_OF: dict[str, tuple[str, ...]] = {
     "CompiledWatch._parts_behind": EVERYTHING,
     "CompiledWatch._parts_inside": EVERYTHING,
     "CompiledWatch.backward_over": _OF_LAYERS,
-    "GraphTensors._begin": _OF_LAYERS,
+    "GraphTensors._begin": (*_OF_LAYERS, "stat:gradient", "step"),
     "GraphTensors._contents": (*_OF_LAYERS, "stat:gradient", "step", "snapshot"),
     "GraphTensors._end": _OF_LAYERS,
     "GraphTensors._hooks_of": (*_OF_LAYERS, "stat:gradient", "step", "snapshot"),

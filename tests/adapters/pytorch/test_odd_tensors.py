@@ -1,4 +1,4 @@
-"""Tensors that are not what a textbook has, wherever a watch may meet them: they are recorded, or passed over, and nothing fails."""
+"""Tensors that no textbook has, wherever a watch may meet them: recorded or passed over, and nothing fails."""
 
 from __future__ import annotations
 
@@ -19,10 +19,16 @@ class Marked(Tensor):
     """A subclass as libraries have them: every operation on it gives it again."""
 
 
-def freed() -> Tensor:
-    tensor = torch.randn(4, 3)
+def freed(*shape: int) -> Tensor:
+    """As sharded trainings leave tensors between two uses: their storage holds nothing."""
+    tensor = torch.randn(*shape)
     tensor.untyped_storage().resize_(0)
     return tensor
+
+
+def in_inference() -> Tensor:
+    with torch.inference_mode():
+        return torch.randn(4, 3)
 
 
 def quietly(make: Callable[[], Tensor]) -> Tensor:
@@ -55,22 +61,18 @@ ODD: dict[str, Callable[[], Any]] = {
     "meta": lambda: torch.empty(4, 3, device="meta"),
     "subclass": lambda: torch.randn(4, 3).as_subclass(Marked),
     "parameter": lambda: nn.Parameter(torch.randn(4, 3)),
-    "uninitialised": lambda: nn.UninitializedParameter(),
+    "uninitialised": nn.UninitializedParameter,
     "expanded": lambda: torch.randn(1, 3).expand(4, 3),
     "transposed": lambda: torch.randn(3, 4).t(),
-    "freed": freed,
-    "inference": lambda: _in_inference(),
+    "freed": lambda: freed(4, 3),
+    "freed and large": lambda: freed(4, 30_000),
+    "inference": in_inference,
     "not finite": lambda: torch.full((4, 3), float("nan")),
 }  # fmt: skip
 
 
 # Not even their shape can be asked for.
 CONTAINED = {"uninitialised": ["BatchWatch._batch_fetched", "ModuleWatch._enter_root"]}
-
-
-def _in_inference() -> Tensor:
-    with torch.inference_mode():
-        return torch.randn(4, 3)
 
 
 class Odd(nn.Module):
@@ -80,7 +82,7 @@ class Odd(nn.Module):
         super().__init__()
         self.made = [made]
 
-    def forward(self, x: Tensor, beside: Any = None) -> tuple[Tensor, Any]:
+    def forward(self, x: Tensor, _beside: Any = None) -> tuple[Tensor, Any]:
         return x, self.made[0]
 
 

@@ -73,7 +73,7 @@ class OptimizerWatch(HeldParameters):
 
     @property
     def any_built(self) -> bool:
-        return self._built > 0
+        return self._built > 0 or self.is_off(self._constructed)
 
     def id_of(self, optimizer: Any) -> int | None:
         """The number of an optimizer; None for what is none."""
@@ -134,12 +134,16 @@ class OptimizerWatch(HeldParameters):
 
     # Steps
 
-    @guarded
-    def before_step(self, optimizer: Any, gradients: Any) -> dict[str, Any]:
+    def before_step(self, optimizer: Any, gradients: Any) -> dict[str, Any] | None:
         """Note the gradients that the step is going to use; they are None where it is part of a compiled graph."""
+        self._progress.inside_optimizer = self.recorder.active
+        begun: dict[str, Any] | None = self._step_begins(optimizer, gradients)
+        return begun
+
+    @guarded
+    def _step_begins(self, optimizer: Any, gradients: Any) -> dict[str, Any]:
         state = self._state_of(optimizer)
         self._trace.end()
-        self._progress.inside_optimizer = True
         state.steps += 1
         return {"optimizer": state.id, **(self._measured(optimizer, state, gradients) or {})}
 
@@ -216,7 +220,8 @@ class OptimizerWatch(HeldParameters):
         self._write_rows(state)
         if gradients is None:
             self._registry.snapshot(self.recorder.step)
-            state.memories = [] if self.recorder.graph_tensors else self._memories(optimizer, state, parameters)
+            known = len(state.rows) == len(parameters) and not self.recorder.graph_tensors
+            state.memories = self._memories(optimizer, state, parameters) if known else []
         else:
             self._registry.sample_gradients()
         state.before = [

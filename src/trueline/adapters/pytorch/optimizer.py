@@ -69,7 +69,7 @@ class OptimizerWatch(HeldParameters):
 
     @property
     def any_built(self) -> bool:
-        return self._built > 0
+        return self._built > 0 or self.is_off(self._constructed)
 
     def id_of(self, optimizer: Any) -> int | None:
         """The number of an optimizer; None for what is none."""
@@ -238,6 +238,8 @@ class OptimizerWatch(HeldParameters):
         before, state.before = state.before, []
         with torch.no_grad():
             for number, tensor, values in before:
+                if not is_plain(tensor):
+                    continue
                 self._registry.note_update(number, values, evenly_drawn(tensor, _COMPARED_VALUES))
 
     @essential

@@ -64,8 +64,15 @@ def dtype_name(tensor: Tensor) -> str:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Whether a tensor has dense values that can be read: not sparse, not on the meta device, not quantized."""
-    return tensor.layout is torch.strided and not tensor.is_meta and not tensor.is_quantized
+    """Whether a tensor has dense values that can be read: not sparse, not on the meta device, not quantized, not freed."""
+    if tensor.layout is not torch.strided or tensor.is_meta or tensor.is_quantized:
+        return False
+    # Sharded trainings resize storages to nothing between two uses: to read those kills the process.
+    try:
+        return tensor.data_ptr() != 0 or tensor.numel() == 0 or not (tensor.is_cpu or tensor.is_cuda)
+    except RuntimeError:
+        # A subclass that holds other tensors: those are read.
+        return True
 
 
 def values_of(tensor: Tensor) -> Tensor:
