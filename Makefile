@@ -6,7 +6,7 @@ PEERS := .venv-peers/bin
 SETUP_DONE := .venv/.setup-done
 PEERS_DONE := .venv-peers/.setup-done
 
-.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare bench-harm clean
+.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare bench-harm bench-kills clean
 
 setup: $(SETUP_DONE)
 
@@ -71,6 +71,10 @@ bench-compare: setup $(PEERS_DONE)
 # A training that writes in 25 ways, diagnosed and killed: is every file as plain python leaves it? Options with HARM='--kills 20'.
 bench-harm: setup
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/harm/run.py $(HARM)
+
+# Short trainings killed at random moments: does every record open to the last complete step? Options with KILLS='--kills 40'.
+bench-kills: setup
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/kills/run.py $(KILLS)
 
 $(PEERS_DONE): Makefile
 	$(PYTHON) -m venv .venv-peers

@@ -131,7 +131,8 @@ def rehearsed(framework: str, place: Path) -> Lengths:
 
 
 def killed(framework: str, place: Path, number: int, lengths: Lengths, rng: random.Random) -> Outcome:
-    sent, phase = SIGNALS[number % len(SIGNALS)], PHASES[number // len(SIGNALS) % len(PHASES)]
+    # All pairs come, the signals in turn within each phase.
+    phase, sent = PHASES[number % len(PHASES)], SIGNALS[(number // len(PHASES) + number) % len(SIGNALS)]
     training = Training(framework, place)
     if phase == "starting":
         # The folder and its first files are made early.
@@ -193,6 +194,9 @@ def _files(place: Path) -> list[str]:
 def work() -> None:
     framework, kills, seed, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     importlib.import_module(IMPORTED[framework])
+    if framework == "pytorch":
+        # With the first optimizer.
+        importlib.import_module("torch._dynamo")
     rng = random.Random(f"{framework} {seed}")  # noqa: S311 - moments, not secrets
     lengths = rehearsed(framework, folder / "rehearsal")
     for number in range(kills):

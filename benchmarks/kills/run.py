@@ -69,7 +69,9 @@ def _print(outcomes: list[dict[str, Any]]) -> None:
         rows[row] += 1
         right[row] += not outcome["wrong"]
         states.setdefault(row, Counter())[outcome["status"] or "no run"] += 1
-    print("| framework | killed while | kills | opens to the last complete step, nothing left | the run is |\n|---|---|---|---|---|")
+    print(
+        "| framework | killed while | kills | opens to the last complete step, nothing left | the run is |\n|---|---|---|---|---|"
+    )
     for row, count in rows.items():
         told = ", ".join(f"{name} {number}" for name, number in states[row].most_common())
         print(f"| {row[0]} | {row[1]} | {count} | {right[row]} | {told} |")
