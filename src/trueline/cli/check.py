@@ -20,7 +20,7 @@ def command(
     verbose: bool,
     strict: bool,
 ) -> None:
-    """Check a recorded run (a name, a directory, or `latest`) or a script.
+    """Check a recorded run (a name or how it begins, a directory, `latest`, `latest~1`) or a script.
 
     Exit code: 0 nothing found, 1 problem found, 2 wrong usage, a script that failed before it trained, or an internal
     error; 3 with --strict, nothing found in a run that is incomplete or could not be watched as a whole.
