@@ -37,7 +37,7 @@ def test_a_given_name_is_used_once(folder: Path) -> None:
     directory = begin_run("train", "first try").directory
     assert directory == folder / "first try"
     write_info(directory, run_info("first try"))
-    with pytest.raises(RunExists, match="trueline runs delete first try"):
+    with pytest.raises(RunExists, match="trueline runs delete 'first try'"):
         begin_run("train", "first try")
 
 
@@ -127,6 +127,18 @@ def test_runs_that_start_at_once_share_neither_number_nor_name() -> None:
     numbers, names = zip(*(line.split(" ", 1) for line in lines), strict=True)
     assert sorted(map(int, numbers)) == list(range(1, 81))
     assert len(set(names)) == 80
+
+
+def test_a_name_that_is_being_recorded_cannot_be_deleted(folder: Path) -> None:
+    build_run(folder / "mine", status="running")
+    with pytest.raises(RunExists, match="is being recorded in .* Give another --name") as refused:
+        begin_run("train", "mine")
+    assert "delete" not in str(refused.value)
+
+
+def test_an_empty_folder_gives_way(folder: Path) -> None:
+    (folder / "mine").mkdir(parents=True)
+    assert begin_run("train", "mine").directory == folder / "mine"
 
 
 def test_a_name_in_use_by_something_else(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import shutil
 import stat
 from contextlib import suppress
@@ -129,15 +130,29 @@ def check_name(name: str) -> None:
         )
 
 
+def is_taken(directory: Path) -> bool:
+    """Whether no run can be made there: an empty folder gives way."""
+    try:
+        with os.scandir(directory) as entries:
+            return any(True for _ in entries)
+    except NotADirectoryError:
+        return True
+    except OSError:
+        return False
+
+
 def already_there(directory: Path) -> RunExists:
     """The error of a name that is taken, with what can be done about it."""
     name, folder = directory.name, directory.parent
-    if (directory / RUN_FILE).is_file():
-        return RunExists(
-            f"A run named {name!r} exists already in {folder}. Give another --name, or delete it with: "
-            f"trueline runs delete {name}"
-        )
-    return RunExists(f"{directory} exists already and is no run of Trueline's. Give another --name, or move it away.")
+    if not (directory / RUN_FILE).is_file():
+        return RunExists(f"{directory} exists already and is no run of Trueline's. Give another --name, or move it away.")
+    with suppress(TruelineError):
+        if (info := read_info(directory)).status == "running":
+            return RunExists(f"A run named {name!r} is being recorded in {folder} by process {info.pid}. Give another --name.")
+    return RunExists(
+        f"A run named {name!r} exists already in {folder}. Give another --name, or delete it with: "
+        f"trueline runs delete {shlex.quote(name)}"
+    )
 
 
 def cannot_record(problem: OSError) -> CannotRecord:
