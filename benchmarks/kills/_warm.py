@@ -31,7 +31,7 @@ PHASES = ("starting", "training", "training", "ending")
 STEPS = 40
 NAME = "first"
 LONGEST_SECONDS = 120.0
-_OF_A_RUN = r"first/(run\.json|run\.state|origin|script\.py|rank0\.sqlite|before/(files\.jsonl|\d+-\d+))"
+_OF_A_RUN = r"first/(run\.json|ending|origin|script\.py|rank0\.sqlite|before/(files\.jsonl|\d+-\d+))"
 EXPECTED = re.compile(rf"runs/(\.sequence|{_OF_A_RUN})|state/trueline/key")
 NO_TRAINING = "print('nothing')\n"
 

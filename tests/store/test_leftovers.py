@@ -55,7 +55,7 @@ def names(folder: Path) -> list[str]:
 
 def test_a_run_that_was_killed_before_it_was_described(folder: Path) -> None:
     killed()
-    assert names(folder) == [".sequence", "first", "first/run.state"]
+    assert names(folder) == [".sequence", "first", "first/ending"]
     clear_leftovers()
     assert names(folder) == [".sequence"]
     assert begin_run("train", "first").directory == folder / "first"
@@ -128,7 +128,7 @@ def test_nothing_of_anybody_else_is_removed(folder: Path, tmp_path: Path) -> Non
     pid = dead_process()
     precious = tmp_path / "precious"
     (precious / "tensors").mkdir(parents=True)
-    for name in (f"rank0.sqlite.{pid}", f"run.json.{pid}", "tensors/mine.partial", "run.state"):
+    for name in (f"rank0.sqlite.{pid}", f"run.json.{pid}", "tensors/mine.partial", "ending"):
         (precious / name).write_bytes(b"mine")
     # Links into it, and folders with such names that are no runs.
     (folder / "link").symlink_to(precious)

@@ -29,7 +29,7 @@ sys.stdin.readline()
 def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that records into the folder."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path / "run.state")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLDER, str(tmp_path / "ending")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
@@ -39,7 +39,7 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_what_is_told_is_read(tmp_path: Path) -> None:
-    state = StateFile(tmp_path / "run.state")
+    state = StateFile(tmp_path / "ending")
     assert read_state(state.path) is not None
     size = state.path.stat().st_size
     state.tell(status="failed", exit_code=3, error="ValueError: Größe", recorder_error="\udcff" * 5000)
@@ -51,7 +51,7 @@ def test_what_is_told_is_read(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_does_not_keep_it_back(tmp_path: Path) -> None:
-    state = StateFile(tmp_path / "run.state")
+    state = StateFile(tmp_path / "ending")
     other = os.open(tmp_path / "other", os.O_CREAT | os.O_WRONLY)
     with largest_file(state.path.stat().st_size):
         os.write(other, bytes(5000))
@@ -64,7 +64,7 @@ def test_a_full_disk_does_not_keep_it_back(tmp_path: Path) -> None:
 
 
 def test_over_when_its_process_is(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
-    path = tmp_path / "run.state"
+    path = tmp_path / "ending"
     assert not is_over(path, read_state(path))
     # Of another machine, or not written to its end: the lock tells.
     assert not is_over(path, None)
@@ -79,7 +79,7 @@ def test_over_when_its_process_is(tmp_path: Path, holder: subprocess.Popen[str])
 def test_killed_and_not_yet_buried_is_over(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     os.kill(holder.pid, signal.SIGKILL)
     os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)
-    assert is_over(tmp_path / "run.state", read_state(tmp_path / "run.state"))
+    assert is_over(tmp_path / "ending", read_state(tmp_path / "ending"))
 
 
 def test_a_folder_without_states_may_be_in_use(tmp_path: Path) -> None:
@@ -88,19 +88,19 @@ def test_a_folder_without_states_may_be_in_use(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff" * 1024, b"[" * 1024, b"{}"])
 def test_what_is_no_state(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "run.state").write_bytes(content)
-    assert read_state(tmp_path / "run.state") is None
+    (tmp_path / "ending").write_bytes(content)
+    assert read_state(tmp_path / "ending") is None
 
 
 def test_a_pipe_is_no_state(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "run.state")
-    assert read_state(tmp_path / "run.state") is None
+    os.mkfifo(tmp_path / "ending")
+    assert read_state(tmp_path / "ending") is None
 
 
 def test_the_description_is_completed_by_the_state(tmp_path: Path) -> None:
     """As where the disk was full when the run ended."""
     write_info(tmp_path, run_info("run", status="running"))
-    state = StateFile(tmp_path / "run.state")
+    state = StateFile(tmp_path / "ending")
     assert read_info(tmp_path).status == "running"
     state.tell(status="finished", exit_code=0, seconds=2.0, recorder_error="No space left on device")
     info = read_info(tmp_path)
@@ -110,14 +110,14 @@ def test_the_description_is_completed_by_the_state(tmp_path: Path) -> None:
 
 def test_the_failure_of_another_rank_is_known(tmp_path: Path) -> None:
     write_info(tmp_path, run_info("run", world_size=2))
-    StateFile(tmp_path / "rank0.state").tell(status="finished")
-    StateFile(tmp_path / "rank1.state").tell(status="finished", recorder_error="disk full")
+    StateFile(tmp_path / "rank0.ending").tell(status="finished")
+    StateFile(tmp_path / "rank1.ending").tell(status="finished", recorder_error="disk full")
     assert read_info(tmp_path).recorder_error == "disk full"
 
 
 def test_closing_leaves_a_file_of_the_script_open(tmp_path: Path) -> None:
     """One that was given the number after the script had closed all descriptors."""
-    state = StateFile(tmp_path / "run.state")
+    state = StateFile(tmp_path / "ending")
     number = state._descriptor
     os.close(number)
     with (tmp_path / "precious").open("wb", buffering=0) as file:
