@@ -71,9 +71,8 @@ def _print(outcomes: list[dict[str, Any]]) -> None:
         right[row] += not outcome["wrong"]
         half_made[row] += outcome["half_made"]
         states.setdefault(row, Counter())[outcome["status"] or "no run"] += 1
-    print(
-        "| framework | killed while | kills | left half made | opens to the last complete step, nothing left | the run is |\n|---|---|---|---|---|---|"
-    )
+    print("| framework | killed while | kills | left half made | opens to the last complete step, nothing left | the run is |")
+    print("|---|---|---|---|---|---|")
     for row, count in rows.items():
         told = ", ".join(f"{name} {number}" for name, number in states[row].most_common())
         print(f"| {row[0]} | {row[1]} | {count} | {half_made[row]} | {right[row]} | {told} |")
