@@ -6,7 +6,7 @@ PEERS := .venv-peers/bin
 SETUP_DONE := .venv/.setup-done
 PEERS_DONE := .venv-peers/.setup-done
 
-.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare bench-harm bench-containment new-check fuzz clean
+.PHONY: setup demo test lint bench bench-peers bench-faults bench-differences bench-check bench-labels bench-data bench-compare bench-harm bench-containment new-check fuzz bench-kills clean
 
 setup: $(SETUP_DONE)
 
@@ -84,6 +84,10 @@ new-check: setup
 # FUZZ='--minutes 10 --inputs 100000 --seed 7 --only torch journal'.
 fuzz: setup
 	OMP_NUM_THREADS=1 $(BIN)/python tests/fuzz/campaign.py $(FUZZ)
+
+# Short trainings killed at random moments: does every record open to the last complete step? Options with KILLS='--kills 40'.
+bench-kills: setup
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/kills/run.py $(KILLS)
 
 $(PEERS_DONE): Makefile
 	$(PYTHON) -m venv .venv-peers

@@ -31,13 +31,14 @@ PHASES = ("starting", "training", "training", "ending")
 STEPS = 40
 NAME = "first"
 LONGEST_SECONDS = 120.0
-_OF_A_RUN = r"first/(run\.json|run\.state|origin|script\.py|rank0\.sqlite|before/(files\.jsonl|\d+-\d+))"
+_OF_A_RUN = r"first/(run\.json|ending|origin|script\.py|rank0\.sqlite|before/(files\.jsonl|\d+-\d+))"
 EXPECTED = re.compile(rf"runs/(\.sequence|{_OF_A_RUN})|state/trueline/key")
 NO_TRAINING = "print('nothing')\n"
 
 
 class Outcome(NamedTuple):
-    """`complete`: steps that the script itself wrote down; `recorded`: those of the record, None where there is none."""
+    """`complete`: steps that the script itself wrote down; `recorded`: those of the record, None where there is none.
+    `half_made`: whether the kill left something that the next command had to remove or complete."""
 
     framework: str
     signal: str
@@ -46,6 +47,7 @@ class Outcome(NamedTuple):
     complete: int
     recorded: int | None
     wrong: list[str]
+    half_made: bool = False
 
 
 class Training:
@@ -131,7 +133,8 @@ def rehearsed(framework: str, place: Path) -> Lengths:
 
 
 def killed(framework: str, place: Path, number: int, lengths: Lengths, rng: random.Random) -> Outcome:
-    sent, phase = SIGNALS[number % len(SIGNALS)], PHASES[number // len(SIGNALS) % len(PHASES)]
+    # All pairs come, the signals in turn within each phase.
+    phase, sent = PHASES[number % len(PHASES)], SIGNALS[(number // len(PHASES) + number) % len(SIGNALS)]
     training = Training(framework, place)
     if phase == "starting":
         # The folder and its first files are made early.
@@ -149,14 +152,15 @@ def killed(framework: str, place: Path, number: int, lengths: Lengths, rng: rand
         wrong.append("it does not end")
         os.kill(training.pid, signal.SIGKILL)
         os.waitpid(training.pid, 0)
+    half_made = bool(_unexpected(place))
     code = training.command("check", "latest", "--strict", "--json", "found.json")
-    return _judged(training, Outcome(framework, sent.name, phase, None, training.complete(), None, wrong), code)
+    return _judged(training, Outcome(framework, sent.name, phase, None, training.complete(), None, wrong, half_made), code)
 
 
 def _judged(training: Training, outcome: Outcome, code: int) -> Outcome:
     place, wrong = training.place, outcome.wrong
     os.environ[RUNS_VARIABLE] = str(place / "runs")
-    wrong += [f"left behind: {name}" for name in _files(place) if not EXPECTED.fullmatch(name)]
+    wrong += [f"left behind: {name}" for name in _unexpected(place)]
     if not (place / "runs" / NAME).is_dir():
         if outcome.complete:
             wrong.append(f"no record of {outcome.complete} steps")
@@ -184,15 +188,19 @@ def _judged(training: Training, outcome: Outcome, code: int) -> Outcome:
     return outcome._replace(status=status, recorded=len(steps))
 
 
-def _files(place: Path) -> list[str]:
-    """All files and empty folders of what Trueline writes."""
+def _unexpected(place: Path) -> list[str]:
+    """All files and empty folders that Trueline wrote, but those of a run that is complete."""
     found = [path for folder in ("runs", "state") for path in (place / folder).rglob("*")]
-    return [str(path.relative_to(place)) for path in found if not path.is_dir() or not any(path.iterdir())]
+    names = [str(path.relative_to(place)) for path in found if not path.is_dir() or not any(path.iterdir())]
+    return [name for name in names if not EXPECTED.fullmatch(name)]
 
 
 def work() -> None:
     framework, kills, seed, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     importlib.import_module(IMPORTED[framework])
+    if framework == "pytorch":
+        # With the first optimizer.
+        importlib.import_module("torch._dynamo")
     rng = random.Random(f"{framework} {seed}")  # noqa: S311 - moments, not secrets
     lengths = rehearsed(framework, folder / "rehearsal")
     for number in range(kills):

@@ -63,18 +63,19 @@ def _killed(framework: str, kills: int, seed: int, folder: Path) -> list[dict[st
 def _print(outcomes: list[dict[str, Any]]) -> None:
     rows: Counter[tuple[str, str]] = Counter()
     right: Counter[tuple[str, str]] = Counter()
+    half_made: Counter[tuple[str, str]] = Counter()
     states: dict[tuple[str, str], Counter[str]] = {}
     for outcome in outcomes:
         row = (outcome["framework"], outcome["phase"])
         rows[row] += 1
         right[row] += not outcome["wrong"]
+        half_made[row] += outcome["half_made"]
         states.setdefault(row, Counter())[outcome["status"] or "no run"] += 1
-    print(
-        "| framework | killed while | kills | opens to the last complete step, nothing left | the run is |\n|---|---|---|---|---|"
-    )
+    print("| framework | killed while | kills | left half made | opens to the last complete step, nothing left | the run is |")
+    print("|---|---|---|---|---|---|")
     for row, count in rows.items():
         told = ", ".join(f"{name} {number}" for name, number in states[row].most_common())
-        print(f"| {row[0]} | {row[1]} | {count} | {right[row]} | {told} |")
+        print(f"| {row[0]} | {row[1]} | {count} | {half_made[row]} | {right[row]} | {told} |")
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from builders import build_run, trueline
-from trueline.compare.beginnings import size_differences
 
+from trueline.compare.runs.beginnings import size_differences
 from trueline.store import Run
 
 Seeds = list[tuple[str, object]]

@@ -84,6 +84,34 @@ def test_recorder_that_gave_up_is_inconclusive(tmp_path: Path) -> None:
     assert "disk is full" in verdict.headline
 
 
+@pytest.mark.parametrize(
+    ("info", "words"),
+    [
+        ({"status": "failed", "exit_code": 1, "error": "ValueError: no data"}, "ValueError: no data"),
+        ({"status": "interrupted"}, "interrupted"),
+        ({"status": "running", "pid": 2**22 + 1}, "killed"),
+        ({"status": "running"}, "still running"),
+    ],
+)
+def test_no_problem_in_a_part_is_not_called_none(tmp_path: Path, info: dict[str, Any], words: str) -> None:
+    verdict = _diagnose(build_run(tmp_path / "run", [2.3, 2.2], **info), _finding(Conclusion.NO_PROBLEM)).verdict
+    assert verdict.headline.startswith("Incomplete: ")
+    assert words in verdict.headline
+    assert words in (verdict.incomplete or "")
+
+
+def test_a_whole_run_is_not_called_incomplete(tmp_path: Path) -> None:
+    verdict = _diagnose(build_run(tmp_path / "run", [2.3, 2.2]), _finding(Conclusion.NO_PROBLEM)).verdict
+    assert verdict.headline.startswith("No problem found in 2 steps")
+    assert verdict.incomplete is None
+
+
+def test_a_record_without_its_end_is_incomplete(tmp_path: Path) -> None:
+    directory = build_run(tmp_path / "run", [2.3, 2.2], rows={"meta": [("ended", "false")]})
+    verdict = _diagnose(directory, _finding(Conclusion.NO_PROBLEM)).verdict
+    assert verdict.incomplete == "The end of the record is missing."
+
+
 def test_problem_stands_although_the_recorder_gave_up(tmp_path: Path) -> None:
     directory = build_run(tmp_path / "run", [2.3, 2.2], recorder_error="database or disk is full")
     assert _diagnose(directory, _finding(Conclusion.PROBLEM_FOUND)).verdict.status == "problem_found"

@@ -67,6 +67,10 @@ def test_ctrl_c(tmp_path: Path) -> None:
     assert "KeyboardInterrupt" in errors
     assert only_run(tmp_path / "runs").info.status == "interrupted"
     assert_usable(tmp_path, len(lines) - 1)
+    strict = run([*TRUELINE, "check", "latest", "--strict"], tmp_path, tmp_path / "runs")
+    assert strict.returncode == 3
+    assert "No problem found in an incomplete run" in strict.stdout
+    assert "The script was interrupted." in strict.stderr
 
 
 def test_exception_in_the_script(tmp_path: Path) -> None:

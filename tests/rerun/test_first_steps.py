@@ -31,7 +31,7 @@ def test_leaves_the_folder_as_the_first_run_left_it(tmp_path: Path) -> None:
     assert (tmp_path / "log.txt").read_text() == "80 steps"
     first = only_run(tmp_path / "runs")
     assert sorted(path.name for path in first.directory.iterdir()) == [
-        "before", "changes.json", "origin", "rank0.sqlite", "rerun", "reruns.json", "run.json", "script.py"
+        "before", "changes.json", "ending", "origin", "rank0.sqlite", "rerun", "reruns.json", "run.json", "script.py"
     ]  # fmt: skip
 
 

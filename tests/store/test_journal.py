@@ -132,7 +132,7 @@ def test_nothing_is_written_after_the_end(tmp_path: Path) -> None:
     journal.close()
     with (tmp_path / "precious").open("wb"):
         journal.close()
-        with pytest.raises(OSError, match="Bad file descriptor"):
+        with pytest.raises(OSError, match="closed or removed"):
             journal.append({"meta": [("key", "value")]})
     assert (tmp_path / "precious").read_bytes() == b""
 

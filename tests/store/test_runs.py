@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 from builders import build_run, run_info
 
-from trueline.errors import CannotRecord, RunExists, RunNotFound, TruelineError
+from trueline.errors import CannotRecord, RunAmbiguous, RunExists, RunNotFound, TruelineError
 from trueline.store import begin_run, delete_run, find_run, join_run, list_runs, runs_folder, size_of, write_info
 
 
@@ -69,6 +70,88 @@ def test_found_by_name_by_path_and_as_the_latest(folder: Path, tmp_path: Path) -
     assert find_run(str(elsewhere)) == elsewhere
     assert find_run("latest") == folder / "new"
     assert [path.name for path, _ in list_runs()] == ["old", "new"]
+
+
+def test_found_by_how_the_name_begins(folder: Path) -> None:
+    for name in ("train-1", "train-12", "other"):
+        build_run(folder / name)
+    assert find_run("oth") == folder / "other"
+    # A whole name is no beginning of another.
+    assert find_run("train-1") == folder / "train-1"
+    with pytest.raises(RunAmbiguous, match=r"2 runs in .* begin with 'train': train-1, train-12\. Give more"):
+        find_run("train")
+    with pytest.raises(RunNotFound):
+        find_run("")
+
+
+def test_the_latest_is_the_one_that_began_last_whatever_the_clock_said(folder: Path) -> None:
+    build_run(folder / "of an older Trueline", started="2030-01-01T00:00:00")
+    build_run(folder / "first", started="2026-03-01T00:00:00", number=1)
+    build_run(folder / "clock set back", started="2026-01-01T00:00:00", number=2)
+    found = [find_run(f"latest~{back}").name for back in range(3)]
+    assert found == ["clock set back", "first", "of an older Trueline"]
+    assert find_run("latest").name == found[0]
+    with pytest.raises(RunNotFound, match=r"no run latest~3 .* it holds 3"):
+        find_run("latest~3")
+
+
+@pytest.mark.parametrize("name", ["latest", "latest~2", ".new-1-1"])
+def test_names_that_stand_for_other_runs_are_refused(name: str) -> None:
+    with pytest.raises(TruelineError, match="stands for another"):
+        begin_run("train", name)
+
+
+def test_numbers_go_on_where_the_sequence_is_lost(folder: Path) -> None:
+    build_run(folder / "old", number=41)
+    assert begin_run("train").number == 42
+    assert begin_run("train").number == 43
+    (folder / ".sequence").write_bytes(b"garbage")
+    assert begin_run("train").number == 42
+
+
+def test_runs_that_start_at_once_share_neither_number_nor_name() -> None:
+    """Forks, so that they do start at once."""
+    reader, writer = os.pipe()
+    children = []
+    for _ in range(16):
+        child = os.fork()
+        if child == 0:
+            begun = [begin_run("train") for _ in range(5)]
+            os.write(writer, "".join(f"{each.number} {each.directory}\n" for each in begun).encode())
+            os._exit(0)
+        children.append(child)
+    os.close(writer)
+    with os.fdopen(reader) as answers:
+        lines = answers.read().splitlines()
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 16
+    numbers, names = zip(*(line.split(" ", 1) for line in lines), strict=True)
+    assert sorted(map(int, numbers)) == list(range(1, 81))
+    assert len(set(names)) == 80
+
+
+def test_a_name_that_is_being_recorded_cannot_be_deleted(folder: Path) -> None:
+    build_run(folder / "mine", status="running")
+    with pytest.raises(RunExists, match="is being recorded in .* Give another --name") as refused:
+        begin_run("train", "mine")
+    assert "delete" not in str(refused.value)
+
+
+def test_an_empty_folder_gives_way(folder: Path) -> None:
+    (folder / "mine").mkdir(parents=True)
+    assert begin_run("train", "mine").directory == folder / "mine"
+
+
+def test_a_name_in_use_by_something_else(folder: Path) -> None:
+    (folder / "notes").mkdir(parents=True)
+    (folder / "notes" / "thesis.tex").write_text("", encoding="utf-8")
+    with pytest.raises(RunExists, match="no run of Trueline's"):
+        begin_run("train", "notes")
+    assert (folder / "notes" / "thesis.tex").is_file()
+    assert not list(folder.glob(".new-*"))
+
+
+def test_a_script_whose_name_is_as_long_as_a_name_can_be() -> None:
+    assert begin_run("x" * 255).directory.is_dir()
 
 
 def test_not_found(folder: Path, tmp_path: Path) -> None:

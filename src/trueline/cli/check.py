@@ -20,7 +20,7 @@ def command(
     verbose: bool,
     strict: bool,
 ) -> None:
-    """Check a recorded run (a name, a directory, or `latest`) or a script.
+    """Check a recorded run (a name or how it begins, a directory, `latest`, `latest~1`) or a script.
 
     Words after a script, or after a launcher such as torchrun, are its own. Options of Trueline come
     before; they may also follow a run or a script at once, up to the first word that is none, or --.

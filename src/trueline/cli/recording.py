@@ -31,6 +31,7 @@ from trueline.store import (
     already_there,
     cannot_record,
     check_name,
+    is_taken,
     name_now,
     runs_folder,
 )
@@ -184,7 +185,7 @@ def _free_name(stem: str, name: str | None) -> str:
     if name is None:
         return f"{name_now(stem)}-{os.getpid()}"
     check_name(name)
-    if any((runs_folder() / name).glob("*")):
+    if is_taken(runs_folder() / name):
         raise already_there(runs_folder() / name)
     return name
 

@@ -18,7 +18,8 @@ from trueline.store import Run, find_run
 def command(run_name: str, output: Path | None, samples: int) -> None:
     """Write an HTML page with training samples whose labels should be looked at (checklist item ds.02).
 
-    RUN is a name, a directory, or `latest` (which it is when left out). The page is written to review.html unless told otherwise.
+    RUN is a name or how it begins, a directory, `latest` (which it is when left out), or `latest~1` for the one before. The page
+    is written to review.html unless told otherwise.
     """
     run = Run(find_run(run_name))
     try:

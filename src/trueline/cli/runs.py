@@ -39,7 +39,7 @@ def list_command() -> None:
 @command.command("delete")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 def delete_command(names: tuple[str, ...]) -> None:
-    """Delete runs by name."""
+    """Delete runs by name, or by how that begins."""
     # All names are looked up before any run is gone: a typing error must not leave half of the work done.
     _delete(list(dict.fromkeys(find_run(name) for name in names)))
 
@@ -101,7 +101,9 @@ def _delete(directories: list[Path]) -> None:
     freed = sum(size_of(directory) for directory in directories)
     for directory in directories:
         delete_run(directory)
-    say(f"Deleted {many(len(directories), 'run')} ({size(freed)}).")
+    # A run may have been named by how its name begins.
+    named = f": {directories[0].name}" if len(directories) == 1 else ""
+    say(f"Deleted {many(len(directories), 'run')} ({size(freed)}){named}.")
 
 
 def _age(info: RunInfo) -> timedelta:

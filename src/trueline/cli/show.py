@@ -24,7 +24,7 @@ from trueline.store import Run, find_run
 def command(run_name: str, modules: bool, last_steps: int | None, events: bool, scaler: bool, json_target: str | None) -> None:
     """Show a run: how it ended, its loss curve, hyper-parameters, loaders and modules.
 
-    RUN is a name, a directory, or `latest` (which it is when left out).
+    RUN is a name or how it begins, a directory, `latest` (which it is when left out), or `latest~1` for the one before.
     """
     if json_target is not None and not scaler:
         raise TruelineError(

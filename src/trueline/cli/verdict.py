@@ -158,6 +158,8 @@ def write_document(document: bytes, target: str) -> None:
 
 
 def _why_nothing(info: RunInfo) -> str:
+    if info.recorder_error:
+        return f"Nothing was recorded: the recorder stopped before the first step was complete: {info.recorder_error}"
     what = info.script or "The script"
     ended = how_it_ended(info)
     if ended is not None:

@@ -56,7 +56,7 @@ class RanksRecording:
         self.directory = begun.directory
         self._state = begun.state
         self._info: RunInfo = new_info(begun, command, script=stem)
-        describe(self.directory, self._info)
+        describe(begun, self._info)
 
     def program(self) -> Program:
         """The launcher, told to start the recorder with the training script."""

@@ -117,7 +117,7 @@ class Recording:
             self._end_after(math.inf if last_step is None else last_step, math.inf if last_second is None else last_second)
         self.recorder.on_failure = self._note_failure
         if self._describes:
-            describe(self.directory, self.info)
+            describe(begun, self.info)
         if self._describes and script is not None:
             _keep_script(Path(script), self.directory / SCRIPT_FILE)
         self._adapters: list[Adapter] = []
@@ -295,15 +295,16 @@ def record(name: str | None = None, *, budget: float = DEFAULT_BUDGET, tensors: 
     recording.stop()
 
 
-def describe(directory: Path, info: RunInfo) -> None:
+def describe(begun: NewRun, info: RunInfo) -> None:
     """Write for the first time what is known of a run. Where that cannot be done there is none."""
     try:
-        write_info(directory, info)
+        write_info(begun.directory, info)
     except OSError as problem:
+        begun.state.discard()
         if info.world_size == 1:
-            shutil.rmtree(directory, ignore_errors=True)
+            shutil.rmtree(begun.directory, ignore_errors=True)
         raise cannot_record(problem) from problem
-    sign(directory, info)
+    sign(begun.directory, info)
 
 
 def new_info(begun: NewRun, command: list[str], *, script: str | None) -> RunInfo:

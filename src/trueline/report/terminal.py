@@ -55,7 +55,12 @@ def verdict_panel(diagnosis: Diagnosis) -> Panel:
         return Panel(
             _cause(diagnosis, cause), title=title, title_align="left", border_style="red", box=box.ROUNDED, padding=(0, 1)
         )
-    style, title_words = ("green", "No problem found") if diagnosis.verdict.status == "no_problem" else ("yellow", "Inconclusive")
+    if diagnosis.verdict.status != "no_problem":
+        style, title_words = "yellow", "Inconclusive"
+    elif diagnosis.verdict.incomplete is not None:
+        style, title_words = "yellow", "No problem found in an incomplete run"
+    else:
+        style, title_words = "green", "No problem found"
     body = Text(diagnosis.verdict.headline)
     return Panel(body, title=Text(title_words, style=f"bold {style}"), title_align="left", border_style=style, padding=(0, 1))
 

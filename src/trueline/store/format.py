@@ -1,5 +1,5 @@
 """The layout of a run directory: `run.json`, the script as `script.py`, one `rank<N>.sqlite` per rank (`rank<N>.journal` while it
-is made), `tensors/`, `feed/`, and how recording goes in `run.state` and `rank<N>.state` (state.py)."""
+is made), `tensors/`, `feed/`, and how recording goes in `ending` and `rank<N>.ending` (state.py)."""
 
 from __future__ import annotations
 

@@ -57,9 +57,12 @@ class Journal:
         with suppress(OSError):
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._size = 0
+        self._file = os.fstat(self._descriptor)
 
     def append(self, rows: Rows) -> None:
         """Make rows durable, all of them or none."""
+        if not self._is_ours(self._descriptor):
+            raise OSError(f"{self.path}: the script has closed or removed it")
         content = _encode(rows)
         frame = _LENGTH.pack(len(content)) + content
         written = os.write(self._descriptor, frame)
@@ -75,8 +78,17 @@ class Journal:
     def close(self) -> None:
         # The number is forgotten: the system gives it to the next file, which may be the script's.
         descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
+        if descriptor >= 0 and self._is_ours(descriptor):
             os.close(descriptor)
+
+    def _is_ours(self, descriptor: int) -> bool:
+        """Whether the number still stands for a journal that somebody can find: a script that closes all descriptors, as daemons
+        do, is given it again for a file of its own."""
+        try:
+            now = os.fstat(descriptor)
+        except OSError:
+            return False
+        return now.st_nlink > 0 and now.st_ino == self._file.st_ino and now.st_dev == self._file.st_dev
 
 
 @contextmanager

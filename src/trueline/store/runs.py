@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import stat
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -129,15 +130,29 @@ def check_name(name: str) -> None:
         )
 
 
+def is_taken(directory: Path) -> bool:
+    """Whether no run can be made there: an empty folder gives way."""
+    try:
+        with os.scandir(directory) as entries:
+            return any(True for _ in entries)
+    except NotADirectoryError:
+        return True
+    except OSError:
+        return False
+
+
 def already_there(directory: Path) -> RunExists:
     """The error of a name that is taken, with what can be done about it."""
     name, folder = directory.name, directory.parent
-    if (directory / RUN_FILE).is_file():
-        return RunExists(
-            f"A run named {name!r} exists already in {folder}. Give another --name, or delete it with: "
-            f"trueline runs delete {shlex.quote(name)}"
-        )
-    return RunExists(f"{directory} exists already and is no run of Trueline's. Give another --name, or move it away.")
+    if not (directory / RUN_FILE).is_file():
+        return RunExists(f"{directory} exists already and is no run of Trueline's. Give another --name, or move it away.")
+    with suppress(TruelineError):
+        if (info := read_info(directory)).status == "running":
+            return RunExists(f"A run named {name!r} is being recorded in {folder} by process {info.pid}. Give another --name.")
+    return RunExists(
+        f"A run named {name!r} exists already in {folder}. Give another --name, or delete it with: "
+        f"trueline runs delete {shlex.quote(name)}"
+    )
 
 
 def cannot_record(problem: OSError) -> CannotRecord:
@@ -153,11 +168,14 @@ def find_run(reference: str) -> Path:
     if (back := _LATEST.fullmatch(reference)) is not None:
         return _latest(int(back[1] or 0))
     folder = runs_folder()
-    for candidate in (Path(reference), folder / reference):
-        if (candidate / RUN_FILE).is_file():
-            return candidate
-    if Path(reference).is_dir():
-        read_info(Path(reference))
+    try:
+        for candidate in (Path(reference), folder / reference):
+            if (candidate / RUN_FILE).is_file():
+                return candidate
+        if Path(reference).is_dir():
+            read_info(Path(reference))
+    except OSError as problem:
+        raise RunNotFound(f"{reference!r} cannot be read ({problem.strerror}). List the runs with: trueline runs") from problem
     begun = [path for path, _ in list_runs() if path.name.startswith(reference)] if reference else []
     if len(begun) > 1:
         shown = ", ".join(path.name for path in begun[-_MOST_SHOWN:])
@@ -182,7 +200,14 @@ def _latest(back: int) -> Path:
 def list_runs() -> list[tuple[Path, RunInfo]]:
     """All readable runs of the folder, in the order in which they were started, whatever the clock said."""
     found = []
-    for path in runs_folder().glob(f"*/{RUN_FILE}"):
+    folder = runs_folder()
+    try:
+        paths = list(folder.glob(f"*/{RUN_FILE}"))
+    except OSError as problem:
+        raise RunNotFound(
+            f"{folder} cannot be read ({problem.strerror}). Runs are there; give another folder with {RUNS_VARIABLE}=FOLDER"
+        ) from problem
+    for path in paths:
         try:
             found.append((path.parent, read_info(path.parent)))
         except TruelineError:
@@ -191,7 +216,9 @@ def list_runs() -> list[tuple[Path, RunInfo]]:
 
 
 def _largest_number() -> int:
-    return max((info.number or 0 for _, info in list_runs()), default=0)
+    with suppress(RunNotFound):
+        return max((info.number or 0 for _, info in list_runs()), default=0)
+    return 0
 
 
 def delete_run(directory: Path) -> None:

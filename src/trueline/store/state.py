@@ -1,4 +1,4 @@
-"""How recording goes and how it ended, told by each process that records: `run.state`, `rank<N>.state`.
+"""How recording goes and how it ended, told by each process that records: `ending`, `rank<N>.ending`.
 
 Such a file has its full size from the start and is overwritten in place, which takes no room: a disk that
 is full keeps nothing new, but it cannot keep this news back. A lock on it is held for as long as the
@@ -18,14 +18,14 @@ import msgspec
 
 from trueline.store.journal import beyond_standard_streams
 
-STATE_FILE = "run.state"
-_NAME = re.compile(r"(run|rank\d+)\.state")
+STATE_FILE = "ending"
+_NAME = re.compile(r"(rank\d+\.)?ending")
 _BYTES = 1024
 _LONGEST_WORDS = 300
 
 
 def rank_state_file(rank: int) -> str:
-    return f"rank{rank}.state"
+    return f"rank{rank}.ending"
 
 
 class State(msgspec.Struct, frozen=True):
