@@ -23,8 +23,16 @@ _NO_PROBLEM = {"no_problem", "not_applicable", "not_checked"}
 
 def _cases(prefix: str) -> list[object]:
     return [
-        pytest.param(check, path, id=f"{check}-{case_name(path)}") for check in registry() for path in case_files(check, prefix)
+        pytest.param(check, path, id=f"{check}-{case_name(path)}", marks=_marks(path))
+        for check in registry()
+        for path in case_files(check, prefix)
     ]
+
+
+def _marks(path: Path) -> list[pytest.MarkDecorator]:
+    """Cases of a check that is not written yet: `make new-check`."""
+    waits = path.read_text(encoding="utf-8").startswith('"""To be made faulty')
+    return [pytest.mark.xfail(reason="the case is not written yet")] if waits else []
 
 
 @pytest.mark.parametrize(("check", "path"), _cases("faulty"))

@@ -131,7 +131,7 @@ def test_runs_that_start_at_once_share_neither_number_nor_name() -> None:
 
 def test_a_name_that_is_being_recorded_cannot_be_deleted(folder: Path) -> None:
     build_run(folder / "mine", status="running")
-    with pytest.raises(RunExists, match="is being recorded in .* Give another --name") as refused:
+    with pytest.raises(RunExists, match=r"is being recorded in .* Give another --name") as refused:
         begin_run("train", "mine")
     assert "delete" not in str(refused.value)
 
