@@ -8,7 +8,8 @@ import msgspec
 
 from trueline.checks.base import Check, registry
 from trueline.model import Conclusion, Finding
-from trueline.store import Run, RunBeingRead
+from trueline.store import CLOSER_FOLDER, Run, RunBeingRead
+from trueline.store.reruns import rerun_notes
 
 # What compiled graphs can be made to show.
 _SHOWN_ON_REQUEST = {"layers", "gradients"}
@@ -24,13 +25,14 @@ def run_checks(run: Run, progress: Callable[[str], None] | None = None) -> list[
     return findings
 
 
-def look_again(run: Run, closer: Run, findings: list[Finding]) -> list[Finding]:
+def look_again(run: Run, closer: Run, findings: list[Finding], doubt: str | None = None) -> list[Finding]:
     """The same findings, but of items for which something was unseen in the run: those of a second recording that shows more,
-    and maybe ends earlier, where that one finds a problem, or can tell at all."""
-    return [_look_again(run, closer, finding) for finding in findings] if closer.steps else findings
+    and maybe ends earlier, where that one finds a problem, or can tell at all. `doubt`: what it did not find as the run had."""
+    beside = "" if doubt is None else f" Not all was as the first time: {doubt}."
+    return [_look_again(run, closer, finding, beside) for finding in findings] if closer.steps else findings
 
 
-def _look_again(run: Run, closer: Run, finding: Finding) -> Finding:
+def _look_again(run: Run, closer: Run, finding: Finding, beside: str) -> Finding:
     check = registry()[finding.id]
     if not (check.needs | check.gains) & (run.unseen - closer.unseen):
         return finding
@@ -38,7 +40,7 @@ def _look_again(run: Run, closer: Run, finding: Finding) -> Finding:
     told = again.conclusion in (Conclusion.NO_PROBLEM, Conclusion.NOT_APPLICABLE)
     if again.conclusion is not Conclusion.PROBLEM_FOUND and not (told and finding.conclusion is Conclusion.NOT_CHECKED):
         return finding
-    where = f"Seen in the first {len(closer.steps)} steps, run again in PyNative mode."
+    where = f"Seen in the first {len(closer.steps)} steps, run again in PyNative mode.{beside}"
     return msgspec.structs.replace(again, limits=f"{again.limits} {where}".strip())
 
 
@@ -76,8 +78,10 @@ def _unless_unseen(run: Run, check: Check, finding: Finding) -> Finding:
     missing = sorted(check.needs & run.unseen)
     if not missing or finding.conclusion in (Conclusion.PROBLEM_FOUND, Conclusion.ERROR):
         return finding
+    note = rerun_notes(run.directory).get(CLOSER_FOLDER)
+    refused = "" if note is None or note.refused is None else f", and no closer look was taken: {note.refused}"
     why = (
-        f"the {' and '.join(missing)} of compiled graphs cannot be seen. "
+        f"the {' and '.join(missing)} of compiled graphs cannot be seen{refused}. "
         "Record the script in PyNative mode with: trueline run --pynative SCRIPT"
     )
     if set(missing) <= _SHOWN_ON_REQUEST:

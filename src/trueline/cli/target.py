@@ -12,7 +12,8 @@ import click
 from trueline.cli.recording import record_again, record_closer, record_script
 from trueline.cli.reference import Reference, compare_with
 from trueline.cli.script import Script
-from trueline.cli.verdict import STANDARD_OUTPUT, Reruns, check_json_target, report_run
+from trueline.cli.verdict import STANDARD_OUTPUT, check_json_target, report_run
+from trueline.diagnose.conduct import SecondRun
 from trueline.errors import RunNotFound, TruelineError
 from trueline.launch.ranks import launcher_of
 from trueline.rerun import Terms, Way
@@ -141,17 +142,19 @@ def conclude(
     if reference is not None and terms is not None:
         given = Reference(reference, terms, output_to_stderr=quiet, trusted=trusted)
     script: Script | None = None
-    reruns: Reruns | None = None
+    second_runs: list[SecondRun] = []
     if directory is None:
         script = Script(None, module, words) if module is not None else Script(words[0], None, words[1:])
         again = terms is not None and terms.way is not Way.NO
         directory = record_script(script, name, output_to_stderr=quiet, again=again)
         if terms is not None:
-            reruns = Reruns(partial(record_again, script, terms), partial(record_closer, script, terms))
+            second_runs = [partial(record_again, script, terms), partial(record_closer, script, terms)]
     if expected is not None:
         keep_manifest(expected, directory)
     comparison = None if given is None else partial(compare_with, given, script=script, map_file=map_file, write_map=write_map)
-    return report_run(directory, json_target=json_target, verbose=verbose, strict=strict, reruns=reruns, comparison=comparison)
+    return report_run(
+        directory, json_target=json_target, verbose=verbose, strict=strict, second_runs=second_runs, comparison=comparison
+    )
 
 
 def _run_of(words: tuple[str, ...], name: str | None) -> Path | None:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-import msgspec
-
-from trueline.checks import look_again, run_checks
-from trueline.diagnose import diagnose, diagnose_nothing, with_comparison
+from trueline.diagnose import diagnose_nothing
+from trueline.diagnose.conduct import Compare, SecondRun, conduct
 from trueline.diagnose.ending import how_it_ended
 from trueline.errors import RunNotFound, TruelineError
-from trueline.model import Comparison, Conclusion, Diagnosis, Finding, RunInfo
+from trueline.model import Conclusion, Diagnosis, RunInfo
 from trueline.output import warn
 from trueline.report.console import output_console, write_out
 from trueline.report.json import diagnosis_json
 from trueline.report.terminal import print_report
-from trueline.store import CLOSER_FOLDER, Run, read_info
+from trueline.store import Run, read_info
 from trueline.store.format import recorded_ranks
 
 NOTHING_FOUND, PROBLEM_FOUND, FAILED, INCOMPLETE = 0, 1, 2, 3
 STANDARD_OUTPUT = "-"
-_READS_THE_RERUN = "tr.07"
+
+_Made = TypeVar("_Made")
 
 
 def check_json_target(target: str | None) -> None:
@@ -34,26 +34,13 @@ def check_json_target(target: str | None) -> None:
         raise TruelineError(f"--json takes a file in an existing folder, or - for standard output. Received {target!r}.")
 
 
-class Reruns(msgspec.Struct, frozen=True):
-    """What may be recorded beside a run: its first steps once more, and the whole of it in a mode that shows more.
-
-    They come after the checks that look at files: the script may write its files again.
-    """
-
-    again: Callable[[Run], None]
-    closer: Callable[[Run], None]
-
-
-Compare = Callable[[Run], tuple[str, Comparison]]
-
-
 def report_run(
     directory: Path,
     *,
     json_target: str | None,
     verbose: bool,
     strict: bool = False,
-    reruns: Reruns | None = None,
+    second_runs: Sequence[SecondRun] = (),
     comparison: Compare | None = None,
 ) -> int:
     """Everything that `check` and `diagnose` do with a run directory; gives the exit code."""
@@ -64,9 +51,7 @@ def report_run(
         raise RunNotFound(f"{reason} (Run {info.name}.)")
     run = Run(directory)
     try:
-        diagnosis = _checked(run, reruns)
-        if comparison is not None:
-            diagnosis = with_comparison(diagnosis, *comparison(run))
+        diagnosis = _checked(run, second_runs, comparison)
         # The document first: whoever closes the pipe of the report early must not lose it.
         _write_json(diagnosis, run.info, json_target)
         if json_target != STANDARD_OUTPUT:
@@ -100,42 +85,27 @@ def _strict_code(diagnosis: Diagnosis) -> int:
     return INCOMPLETE
 
 
-def _checked(run: Run, reruns: Reruns | None) -> Diagnosis:
-    # Read something first: a damaged file is one message, not a failure of every check.
-    len(run.steps)
+def _checked(run: Run, second_runs: Sequence[SecondRun], comparison: Compare | None) -> Diagnosis:
     console = output_console(stderr=True)
-    status = console.status("checking") if console.is_terminal else None
+    if not console.is_terminal:
+        return conduct(run, second_runs=second_runs, compare=comparison)
+    status = console.status("checking")
 
-    def record(rerun: Callable[[Run], None]) -> None:
-        if status is not None:
-            status.stop()
-        rerun(run)
-        if status is not None:
+    def alone(record: Callable[[Run], _Made], run: Run) -> _Made:
+        """Second runs have a line of their own on the terminal."""
+        status.stop()
+        try:
+            return record(run)
+        finally:
             status.start()
 
-    def about_to(check_id: str) -> None:
-        if check_id == _READS_THE_RERUN and reruns is not None:
-            record(reruns.again)
-        if status is not None:
-            status.update(f"checking {check_id}")
-
-    with status or nullcontext():
-        findings = run_checks(run, about_to)
-        if reruns is not None:
-            record(reruns.closer)
-        return _diagnosed(run, findings)
-
-
-def _diagnosed(run: Run, findings: list[Finding]) -> Diagnosis:
-    """The diagnosis, better founded where the run was recorded a second time in a mode that shows more."""
-    try:
-        closer = Run(run.directory / CLOSER_FOLDER)
-    except RunNotFound:
-        return diagnose(run, findings)
-    try:
-        return diagnose(run, look_again(run, closer, findings), closer)
-    finally:
-        closer.close()
+    with status:
+        return conduct(
+            run,
+            second_runs=[partial(alone, record) for record in second_runs],
+            compare=None if comparison is None else partial(alone, comparison),
+            about_to=lambda check_id: status.update(f"checking {check_id}"),
+        )
 
 
 def _write_json(diagnosis: Diagnosis, info: RunInfo, target: str | None) -> None:
