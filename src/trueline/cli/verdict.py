@@ -78,6 +78,9 @@ def _strict_code(diagnosis: Diagnosis) -> int:
     incomplete = diagnosis.verdict.incomplete
     if incomplete is not None:
         warn(f"the record is incomplete (--strict). {incomplete}")
+    elif diagnosis.failed_watches:
+        failed = "; ".join(each.in_words for each in diagnosis.failed_watches)
+        warn(f"not everything was watched to the end (--strict): {failed}")
     elif diagnosis.unseen:
         warn(f"not everything could be watched (--strict): {', '.join(diagnosis.unseen)}")
     else:
