@@ -66,7 +66,7 @@ def compare(case: Case, longest: float, references: References, keep: Path | Non
 
 
 def _outcome(case: Case, folder: Path, longest: float, reference: str) -> Outcome:
-    command = [*TRUELINE, "diagnose", MINE, "--no-rerun", "--reference", reference, "--json", FOUND]
+    command = [*TRUELINE, "diagnose", MINE, "--reference", reference, "--json", FOUND]
     started = time.monotonic()
     code, printed = finish(command, folder, environment_of(folder / ".trueline" / "runs"), longest)
     seconds = time.monotonic() - started

@@ -91,8 +91,8 @@ AVERAGED = """
 
 def compared(folder: Path, mine: str, reference: str, *options: str) -> dict[str, Any]:
     found = folder / "found.json"
-    command = ["diagnose", mine, "--no-rerun", "--reference", reference, "--json", str(found), *options]
-    # Six runs of scripts, some of them of MindSpore, on machines that have other things to do.
+    command = ["diagnose", mine, "--reference", reference, "--json", str(found), *options]
+    # Seven runs of scripts, some of them of MindSpore, on machines that have other things to do.
     finished = run([*TRUELINE, *command], folder, folder / "runs", longest=600)
     assert found.is_file(), f"exit {finished.returncode}:\n{finished.stdout}\n{finished.stderr}"
     diagnosis: dict[str, Any] = json.loads(found.read_text())
