@@ -57,7 +57,8 @@ def parts_held(run: Run) -> dict[str, str]:
 
 def _event(row: list[Any]) -> str:
     detail = json.loads(row[3]) if row[3] else {}
-    for name in ("mtime", "of", "product", "weighted_by", "function", "size", "path"):
+    # The parameter of a collective operation is told by the address of its gradient, which several passes of a step may reuse.
+    for name in ("mtime", "of", "parameter", "product", "weighted_by", "function", "size", "path"):
         detail.pop(name, None)
     # The batch of a loss of evaluation is a number that counts happenings.
     return repr((row[0], row[2], detail))

@@ -16,7 +16,7 @@ SAMPLES = {
         "sequences",
         (
             "ModuleWatch._enter_root,ModuleWatch._gradient_arrived,OptimizerWatch._before_step,BackwardWatch._before,"
-            "ClipWatch.install,Registry.snapshot,ScalerWatch._skipped,ScoreWatch.finish"
+            "ClipWatch.install,Registry.snapshot,ScalerWatch._happened,ScoreWatch.finish"
         ),
     ),
     "mindspore": ("jit", "ModuleWatch._leave_inner,OptimizerWatch._step_begins,SeedWatch._seeded"),

@@ -7,6 +7,7 @@
 -- Keys: `format`, `framework`, `framework_version`, `ended`; `recorded`, in which ways ("eager", "compiled"), and `unseen`, what
 -- could not be watched because it was compiled (JSON arrays, see Run.unseen). Operations and loss calls of compiled steps are
 -- those that the compiler tells of, at the step that compiled them; their loss calls have no values.
+-- `failed_watches`: what failed while it was recorded (a JSON array, see model.FailedWatch).
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,
     value TEXT
