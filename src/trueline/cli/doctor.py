@@ -17,7 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 import trueline
-from trueline.errors import TruelineError
+from trueline import limits
+from trueline.reading import read_whole, reading
 from trueline.report.console import output_console
 from trueline.report.words import size
 from trueline.store import FAILURES_FILE, Writer, find_run, last_step, runs_folder
@@ -66,15 +67,16 @@ def command(ctx: click.Context, last: bool) -> None:
 
 def _print_failures(directory: Path) -> int:
     console = output_console()
-    try:
-        text = (directory / FAILURES_FILE).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
+    path = directory / FAILURES_FILE
+    if not path.exists():
         console.print(Text(f"Nothing failed while {directory.name} was recorded.", style="green"))
         return 0
-    except OSError as problem:
-        raise TruelineError(f"{directory / FAILURES_FILE} cannot be read ({problem.strerror}).") from problem
-    console.print(Text(f"While {directory.name} was recorded, these failed; the script was not touched by it:\n"))
-    console.print(Text(text), soft_wrap=True)
+    with reading(path):
+        text = read_whole(path, limits.NOTES_BYTES).decode(errors="replace")
+    console.print(Text(f"While {directory.name} was recorded, these failed; the script was not touched by it:"))
+    console.print()
+    for line in text.splitlines():
+        console.print(Text(line), soft_wrap=True)
     return 1
 
 

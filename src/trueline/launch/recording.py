@@ -144,7 +144,11 @@ class Recording:
         os.register_at_fork(after_in_child=self.recorder.forget)
 
     def _framework_imported(self, framework: str) -> None:
-        adapter = adapter_for(framework, self.recorder)
+        try:
+            adapter = adapter_for(framework, self.recorder)
+        except Exception as problem:  # noqa: BLE001 - it needs what this version does not have, which the script may do without
+            self.recorder.fail(problem)
+            return
         self.recorder.start(framework=adapter.name, framework_version=adapter.version)
         self._adapters.append(adapter)
         try:

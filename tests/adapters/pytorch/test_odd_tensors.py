@@ -126,6 +126,35 @@ def test_odd_tensors_in_batches_inputs_and_outputs(name: str, recorded: Recorded
     assert run.stats("output_grad") or CONTAINED.get(name)
 
 
+def test_storages_can_be_resized_after_they_were_read(recorded: Recorded) -> None:
+    """As sharded trainings do with their parameters: `Tensor.numpy` would forbid it for good."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    batches = [(torch.randn(4, 3), torch.zeros(4, dtype=torch.long)) for _ in range(3)]
+    refused = []
+
+    def train() -> None:
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        outputs = []
+        for x, y in torch.utils.data.DataLoader(batches, batch_size=None):  # type: ignore[arg-type]
+            outputs.append(model(x))
+            nn.functional.cross_entropy(outputs[-1], y).backward()
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=False)
+        gradients = [parameter.grad for parameter in model.parameters()]
+        for tensor in (*model.parameters(), *gradients, *outputs, *(part for batch in batches for part in batch)):
+            assert tensor is not None
+            storage = tensor.untyped_storage()
+            try:
+                storage.resize_(storage.size())
+            except RuntimeError as problem:
+                refused.append((tuple(tensor.shape), str(problem)))
+
+    run = recorded(train)
+    assert len(run.steps) == 3
+    assert not run.failed_watches
+    assert not refused
+
+
 def with_gradient(parameter: nn.Parameter, gradient: Tensor) -> Callable[[], None]:
     def train() -> None:
         layer = nn.Module()

@@ -19,7 +19,7 @@ from trueline.adapters.pytorch.fields import is_readable_float, nonfinite, reada
 from trueline.adapters.pytorch.known_samples import KnownSamples, known_samples_of
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.samples import row_of
-from trueline.adapters.pytorch.tensors import array_of, dtype_name, has_shape, is_plain, replace, values_of
+from trueline.adapters.pytorch.tensors import array_of, dtype_name, has_shape, is_plain, memory_of, replace, values_of
 from trueline.adapters.shared.batches import (
     LOADER,
     SEQ,
@@ -377,16 +377,16 @@ def _read(layout: _Layout, fields: list[tuple[str, Tensor]]) -> tuple[bytes, byt
 def _targets_of(target: Tensor) -> tuple[bytes | None, str | None]:
     """One number per sample, when the targets are that simple."""
     try:
-        values = target.numpy()
-    except (TypeError, RuntimeError):
-        values = values_of(target).to("cpu", torch.complex128 if target.is_complex() else torch.float64).numpy()
+        values = memory_of(target)
+    except (BufferError, RuntimeError):
+        values = memory_of(values_of(target).to("cpu", torch.complex128 if target.is_complex() else torch.float64))
     return targets_of(values)
 
 
 def _array(tensor: Tensor) -> Any:
     try:
-        return tensor.numpy()
-    except (TypeError, RuntimeError):
+        return memory_of(tensor)
+    except (BufferError, RuntimeError):
         # Part of a graph, or a dtype that numpy does not know: its bytes tell samples apart just as well.
         values = values_of(tensor).contiguous()
-        return values.reshape(values.shape[0] if values.dim() else 1, -1).view(torch.uint8).numpy()
+        return memory_of(values.reshape(values.shape[0] if values.dim() else 1, -1).view(torch.uint8))

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trueline.adapters.pytorch.tensors import dtype_name, is_plain, values_of
+from trueline.adapters.pytorch.tensors import dtype_name, is_plain, memory_of, values_of
 from trueline.adapters.shared.fields import nonfinite_counts
 
 _SMALL_ARRAY = 1 << 13
@@ -24,7 +24,7 @@ def readable(tensor: Tensor) -> tuple[NDArray[Any], str] | None:
     with torch._C.DisableTorchFunction():
         values = values_of(tensor)
         known_to_numpy = not values.is_floating_point() or is_readable_float(values)
-        return (values if known_to_numpy else values.float()).numpy(), dtype_name(tensor)
+        return memory_of(values if known_to_numpy else values.float()), dtype_name(tensor)
 
 
 def is_readable_float(tensor: Tensor) -> bool:
@@ -35,11 +35,11 @@ def is_readable_float(tensor: Tensor) -> bool:
 def nonfinite(name: str, tensor: Tensor, array: NDArray[Any]) -> dict[str, Any] | None:
     """How much of a field is NaN or infinite, if anything; `array` are its values if its dtype says so."""
     if array.dtype.kind != "f":
-        array = values_of(tensor).numpy()
+        array = memory_of(values_of(tensor))
     flat = array.reshape(-1)
     if array.dtype != np.float16:
         # A dot product with itself tells at once that there is nothing; of much data torch's is quicker.
-        values: Any = flat if flat.size <= _SMALL_ARRAY else torch.from_numpy(flat)
+        values: Any = flat if flat.size <= _SMALL_ARRAY else values_of(tensor).reshape(-1)
         square = float(values.dot(values))
         if square - square == 0.0:
             return None

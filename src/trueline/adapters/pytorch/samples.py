@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trueline.adapters.pytorch.tensors import is_plain
+from trueline.adapters.pytorch.tensors import is_plain, memory_of
 from trueline.adapters.shared.samples import MOST_VALUES, thinned
 
 
@@ -21,5 +21,4 @@ def row_of(tensor: Tensor, row: int) -> NDArray[Any] | None:
         values = values[thinned(tuple(values.shape))]
         if values.numel() > MOST_VALUES:
             values = values.reshape(-1)[:MOST_VALUES]
-        array: NDArray[Any] = (values.float() if values.is_floating_point() else values.to(torch.int64)).numpy()
-        return array
+        return memory_of(values.float() if values.is_floating_point() else values.to(torch.int64))

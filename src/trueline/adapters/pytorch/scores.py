@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trueline.adapters.pytorch.tensors import is_plain, version_of
+from trueline.adapters.pytorch.tensors import is_plain, memory_of, values_of, version_of
 from trueline.adapters.shared.scores import ScoreWatch as SharedScoreWatch
 
 
@@ -37,13 +37,12 @@ class ScoreWatch(SharedScoreWatch):
             return None
         with torch._C.DisableTorchFunction():
             # As arrays they are joined by numpy: under autocast torch would change their formats, or refuse to.
-            values: NDArray[Any] = scores.float().numpy()
-        return values
+            return memory_of(values_of(scores).float())
 
     def labels_array(self, labels: Tensor) -> NDArray[Any] | None:
         """Numpy does not know every format that targets of a binary loss may have."""
         if not is_plain(labels):
             return None
         with torch._C.DisableTorchFunction():
-            values: NDArray[Any] = (labels.float() if labels.is_floating_point() else labels).reshape(-1).numpy()
-        return values
+            values = values_of(labels)
+            return memory_of((values.float() if values.is_floating_point() else values).reshape(-1))

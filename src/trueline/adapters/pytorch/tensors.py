@@ -80,6 +80,13 @@ def values_of(tensor: Tensor) -> Tensor:
     return tensor.detach().resolve_conj().resolve_neg()
 
 
+def memory_of(tensor: Tensor) -> NDArray[Any]:
+    """The tensor's memory as an array, where numpy knows its format and no gradient is asked of it: a BufferError or RuntimeError
+    else. Not by `Tensor.numpy`, after which the storage cannot be resized any more, as sharded trainings do."""
+    array: NDArray[Any] = np.from_dlpack(tensor)
+    return array
+
+
 def _dense_float(tensor: Tensor) -> Tensor:
     values = values_of(tensor)
     if values.is_complex():
@@ -91,8 +98,7 @@ def _small_array(tensor: Tensor) -> NDArray[Any] | None:
     """A small tensor on the CPU as an array: there the calls cost more than the arithmetic, and numpy's cost least."""
     if not tensor.is_cpu or tensor.numel() > _SMALL_ARRAY:
         return None
-    array: NDArray[Any] = _dense_float(tensor).numpy()
-    return array
+    return memory_of(_dense_float(tensor))
 
 
 def statistics(tensor: Tensor) -> Statistics:
@@ -126,7 +132,7 @@ def statistics(tensor: Tensor) -> Statistics:
 def _count_zeros(values: Tensor) -> int:
     """On the CPU by numpy: torch's count branches on every element, and takes up to forty times as long."""
     if values.is_cpu:
-        return int(np.count_nonzero(values.numpy() == 0))
+        return int(np.count_nonzero(memory_of(values) == 0))
     return values.numel() - int(torch.count_nonzero(values))
 
 
@@ -174,7 +180,7 @@ def sketch(tensor: Tensor) -> bytes:
 def digest(tensor: Tensor) -> str:
     """A hash of the content."""
     raw = values_of(tensor).cpu().contiguous().reshape(-1).view(torch.uint8)
-    return str(xxhash.xxh3_64_hexdigest(raw.numpy().data))
+    return str(xxhash.xxh3_64_hexdigest(memory_of(raw).data))
 
 
 def stored(tensor: Tensor) -> StoredTensor:
@@ -258,7 +264,7 @@ def norm_of(gradients: list[Tensor]) -> Any:
         return None
     try:
         square = _square_sum(gradients)
-    except (TypeError, RuntimeError):
+    except (TypeError, BufferError, RuntimeError):
         return _norm_of_any(gradients)
     if SMALLEST_SQUARE < square < math.inf:
         return math.sqrt(square)
@@ -272,7 +278,7 @@ def _square_sum(gradients: list[Tensor]) -> float:
     square = 0.0
     for gradient in gradients:
         if gradient.numel() <= _SMALL_ARRAY:
-            values = gradient.numpy().ravel()
+            values = memory_of(gradient).ravel()
             if values.dtype.kind != "f":
                 raise TypeError
             square += float(values.dot(values))
