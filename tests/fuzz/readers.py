@@ -16,9 +16,9 @@ from fuzz import mutations, seeds
 from trueline.checks import run_checks
 from trueline.checks.ds_04_other_dataset.file_integrity import damage_of
 from trueline.checks.ds_04_other_dataset.file_standards import standard_beside
-from trueline.compare.files import compare_sources
+from trueline.compare.files.comparison import compare_sources
 from trueline.compare.map_file import read_map
-from trueline.compare.runs import compare_runs
+from trueline.compare.runs.comparison import compare_runs
 from trueline.datasets import examine, open_dataset
 from trueline.datasets.table import Table
 from trueline.diagnose import diagnose
