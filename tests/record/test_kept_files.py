@@ -161,3 +161,32 @@ def test_what_is_too_large_is_named(tmp_path: Path) -> None:
     log = (tmp_path / "kept" / "files.jsonl").read_text(encoding="utf-8")
     assert str(huge) in log
     assert "would have had to be kept" in log
+
+
+def test_a_script_that_closes_all_descriptors_finds_nothing_of_ours_in_its_files(tmp_path: Path) -> None:
+    folder, kept = tmp_path / "work", tmp_path / "kept"
+    folder.mkdir()
+    kept.mkdir()
+    (folder / "old").write_text("as it was")
+    before = state(folder)
+    with watched(kept):
+        (folder / "first").write_text("made")
+        descriptors = [int(path.name) for path in Path("/proc/self/fd").iterdir()]
+        logs = [each for each in descriptors if _target(each).startswith(str(kept)) and "journal" not in _target(each)]
+        assert len(logs) == 1
+        os.close(logs[0])
+        mine = os.open(folder / "mine", os.O_CREAT | os.O_RDWR)
+        os.dup2(mine, logs[0])
+        (folder / "old").write_text("changed")
+        os.close(logs[0])
+        os.close(mine)
+    assert (folder / "mine").read_bytes() == b""
+    undo(str(kept))
+    assert state(folder) == before
+
+
+def _target(descriptor: int) -> str:
+    try:
+        return str(Path(f"/proc/self/fd/{descriptor}").readlink())
+    except OSError:
+        return ""

@@ -50,6 +50,7 @@ class KeptFiles:
         self._folder = os.path.abspath(folder)
         self._system = (*_SYSTEM, own_folder)
         self._log = -1
+        self._log_file: os.stat_result
         self._content: set[str] = set()
         self._attributes: set[str] = set()
         self._renamed: set[str] = set()
@@ -214,11 +215,19 @@ class KeptFiles:
         _write(self._log, line.encode("utf-8", "surrogateescape"))
 
     def _prepare(self) -> None:
-        if self._log < 0:
+        if self._log < 0 or not self._is_ours():
             with suppress(FileExistsError):
                 os.mkdir(self._folder)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self._log = beyond_standard_streams(_open(f"{self._folder}/{LOG}", flags, 0o600))
+            self._log_file = os.fstat(self._log)
+
+    def _is_ours(self) -> bool:
+        """A script that closes all descriptors is given the number of the log again for a file of its own."""
+        try:
+            return os.path.samestat(os.fstat(self._log), self._log_file)
+        except OSError:
+            return False
 
 
 def _of_name(path: str) -> str:
