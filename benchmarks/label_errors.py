@@ -60,7 +60,7 @@ def average_precision(suspicious_first: np.ndarray, wrong: np.ndarray) -> float:
 
 def our_ranking(pixels: np.ndarray, labels: np.ndarray, epochs: int) -> np.ndarray:
     """The samples in the order of the review sheet, those that were never judged last."""
-    from trueline.record.fingerprint import fingerprints
+    from trueline.recorder.fingerprint import fingerprints
     from trueline.store import Run, find_run
     from trueline.views.margins import suspicion, training_visits
 

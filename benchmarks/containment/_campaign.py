@@ -23,8 +23,8 @@ from benchmarks.containment._record import findings, parts_held, parts_read
 from benchmarks.containment._watches import OnPurposeError, break_watch, count_calls, load, watches
 from trueline.adapters.shared import scores
 from trueline.launch import Recording
-from trueline.record.alignment import Alignment
-from trueline.record.watches import parts_of
+from trueline.recorder.alignment import Alignment
+from trueline.recorder.watches import parts_of
 from trueline.store import Run
 
 SCRIPTS = Path(__file__).parent / "scripts"

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from trueline.record.watches import KNOWN
+from trueline.recorder.watches import KNOWN
 
 # When a watch fails: the first and the third time that it is called, before it has done anything, and after all of it.
 MOMENTS = ("first", "third", "after")
@@ -20,7 +20,7 @@ class OnPurposeError(RuntimeError):
 
 def load(framework: str) -> None:
     """Import all that watches a framework, so that its watches are known."""
-    for package in ("trueline.record", f"trueline.adapters.{framework}", "trueline.adapters.shared"):
+    for package in ("trueline.recorder", f"trueline.adapters.{framework}", "trueline.adapters.shared"):
         for info in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
             importlib.import_module(info.name)
 
@@ -38,7 +38,7 @@ def watches(framework: str) -> dict[str, list[Any]]:
 
 
 def _classes(framework: str) -> Iterator[type]:
-    inside = (f"trueline.adapters.{framework}.", "trueline.adapters.shared.", "trueline.record.")
+    inside = (f"trueline.adapters.{framework}.", "trueline.adapters.shared.", "trueline.recorder.")
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith(inside):
             yield from (

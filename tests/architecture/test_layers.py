@@ -11,7 +11,7 @@ from tests.architecture.sources import PACKAGE, imports_of, module_of, source_fi
 
 # From the bottom to the top: a layer imports from itself and from the ones before it (docs/decisions/001).
 LAYERS = [
-    "errors", "output", "limits", "reading", "model", "tensorfiles", "store", "record", "adapters", "launch", "views", "checks",
+    "errors", "output", "limits", "reading", "model", "tensorfiles", "store", "recorder", "adapters", "launch", "views", "checks",
     "datasets", "knowledge", "compare", "rerun", "diagnose", "report", "web", "perf", "scale", "integrations", "testing", "cli",
 ]  # fmt: skip
 FRAMEWORKS = {"torch", "mindspore", "lightning", "pytorch_lightning", "transformers"}

@@ -56,7 +56,7 @@ def test_nothing_is_kept_of_a_recording_that_failed(tmp_path: Path, made: list[P
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("record/recorder.py", True), ("adapters/pytorch/__init__.py", True), ("errors.py", True), ("cli/run.py", True),
+        ("recorder/recorder.py", True), ("adapters/pytorch/__init__.py", True), ("errors.py", True), ("cli/run.py", True),
         ("checks/runner.py", False), ("report/json.py", False), ("cli/check.py", False),
     ],
 )  # fmt: skip

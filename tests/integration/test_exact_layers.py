@@ -10,7 +10,7 @@ import pytest
 from integration.commands import TRUELINE, run
 from integration.test_reference import compared
 
-from trueline.record.alignment import OwnError
+from trueline.recorder.alignment import OwnError
 from trueline.store import Run
 
 PYTORCH = """

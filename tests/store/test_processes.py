@@ -33,7 +33,7 @@ for step in range(1_000_000):
 FORKING = """
 import os, signal, sys
 from pathlib import Path
-from trueline.record import Recorder
+from trueline.recorder import Recorder
 from trueline.store import Writer
 
 directory = Path(sys.argv[1])

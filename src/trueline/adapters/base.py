@@ -17,9 +17,9 @@ from time import perf_counter
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from trueline.model import Module
-from trueline.record import Recorder
-from trueline.record.patches import Patches
-from trueline.record.watches import installed, known
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
+from trueline.recorder.watches import installed, known
 
 # The package whose import brings an adapter in, and the adapter's package.
 FRAMEWORKS = {"torch": "trueline.adapters.pytorch", "mindspore": "trueline.adapters.mindspore"}

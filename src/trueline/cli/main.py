@@ -11,12 +11,25 @@ from typing import NoReturn
 import click
 
 import trueline
-from trueline.cli.run import Launch
+from trueline.cli.launch import Launch
 from trueline.errors import TruelineError
 from trueline.output import warn
-from trueline.store.leftovers import clear_leftovers
 
-COMMANDS = ("run", "diagnose", "check", "compare", "show", "runs", "data", "params", "convert", "review", "explain", "doctor")
+# Each with what the list of commands says of it: that is told without importing any of them.
+COMMANDS = {
+    "run": "Record a script; it behaves as under plain python.",
+    "diagnose": "Record a script, check it, and name the cause of what is wrong.",
+    "check": "Check a recorded run.",
+    "compare": "Compare two runs, checkpoints, files or folders of tensors.",
+    "show": "Show a run: its end, loss curve, settings, loaders, modules.",
+    "runs": "List the recorded runs; delete some; prune old ones.",
+    "data": "Check a dataset that is not trained with yet.",
+    "params": "List the parameters of one model, or of two side by side.",
+    "convert": "Convert weights between PyTorch, MindSpore and safetensors.",
+    "review": "Write a page with training samples whose labels are suspicious.",
+    "explain": "Print what an item of the checklist checks, and how.",
+    "doctor": "Examine the environment.",
+}
 
 
 class _Commands(click.Group):
@@ -31,6 +44,10 @@ class _Commands(click.Group):
         command: click.Command = importlib.import_module(f"trueline.cli.{cmd_name}").command
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(trueline.__version__, prog_name="trueline")
@@ -41,6 +58,9 @@ def cli() -> None:
     trueline diagnose train.py      record the script, check the record, name the cause
     trueline run train.py --lr 0.1  record only; behaves as python train.py --lr 0.1
     """
+    from trueline.store.leftovers import clear_leftovers
+
+    clear_leftovers()
 
 
 def _tell(problem: click.ClickException) -> None:
@@ -59,7 +79,6 @@ def _line(words: str) -> None:
 def main() -> NoReturn:
     """Entry point. Exit codes: 0 nothing found, 1 problem found, 2 wrong usage or internal error, 3 with
     --strict where not all was recorded; `run` gives the script's."""
-    clear_leftovers()
     try:
         result = cli.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

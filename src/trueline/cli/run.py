@@ -6,42 +6,13 @@ import sys
 
 import click
 
-from trueline.compare.runs.start import alignment_to
+from trueline.cli.launch import Launch
 from trueline.errors import TruelineError
-from trueline.launch import Program, Recording, load_module, load_script, run_program
+from trueline.launch import Recording, load_module, load_script
 from trueline.launch.place import is_rerun, is_scheduler
 from trueline.launch.ranks import RanksRecording, launcher_of, unrecorded
 from trueline.launch.recording import DEFAULT_BUDGET, unless_impossible
-from trueline.record.alignment import ALIGNED_STEPS
-
-
-class Launch:
-    """A script that is ready to run, recorded or, where that cannot be, without. Executed by `main` after click has done its
-    work."""
-
-    def __init__(self, program: Program, recording: Recording | RanksRecording | None) -> None:
-        self._program = program
-        self._recording = recording
-
-    def execute(self) -> None:
-        """Run the script; whatever ends it goes on to python, which exits and prints as it always does."""
-        if self._recording is None:
-            run_program(self._program)
-            return
-        self._recording.start()
-        try:
-            run_program(self._program)
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-            self._recording.stop(status="finished" if code == 0 else "failed", exit_code=code)
-            raise
-        except KeyboardInterrupt:
-            self._recording.stop(status="interrupted", exit_code=130, error="KeyboardInterrupt")
-            raise
-        except BaseException as problem:
-            self._recording.stop(status="failed", exit_code=1, error=f"{type(problem).__name__}: {problem}")
-            raise
-        self._recording.stop(exit_code=0)
+from trueline.recorder.alignment import ALIGNED_STEPS
 
 
 def _share(ctx: click.Context, parameter: click.Parameter, value: str) -> float:
@@ -68,7 +39,6 @@ def _steps(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 @click.command(
     "run",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    short_help="Record a script; it behaves as under plain python.",
 )
 @click.option("--name", help="Name of the run. Default: the script's name and the time.")
 @click.option(
@@ -156,6 +126,8 @@ def command(
         raise TruelineError(f"{script} cannot be read ({problem.strerror}). Give a readable Python script.") from problem
     alignment = None
     if as_reference or align_to is not None:
+        from trueline.compare.runs.start import alignment_to
+
         alignment = alignment_to(align_to, map_file, perturbed=perturb)
         tensors |= ALIGNED_STEPS
     if is_scheduler():

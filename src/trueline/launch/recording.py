@@ -23,15 +23,15 @@ from trueline.launch.place import place_of_this_process
 from trueline.launch.spawned import watch_spawn
 from trueline.model import RunInfo
 from trueline.output import warn
-from trueline.record import Recorder
-from trueline.record.alignment import Alignment
-from trueline.record.files import NATIVE_WRITERS, FileWatch
-from trueline.record.generators import GeneratorWatch
-from trueline.record.kept_files import KeptFiles
-from trueline.record.network import NetworkWatch
-from trueline.record.patches import Patches
-from trueline.record.process import ProcessWatch
-from trueline.record.watches import installed
+from trueline.recorder import Recorder
+from trueline.recorder.alignment import Alignment
+from trueline.recorder.files import NATIVE_WRITERS, FileWatch
+from trueline.recorder.generators import GeneratorWatch
+from trueline.recorder.kept_files import KeptFiles
+from trueline.recorder.network import NetworkWatch
+from trueline.recorder.patches import Patches
+from trueline.recorder.process import ProcessWatch
+from trueline.recorder.watches import installed
 from trueline.store import (
     BEFORE_FOLDER,
     FAILURES_FILE,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trueline.launch.place import is_rerun
-from trueline.record.patches import Patches
+from trueline.recorder.patches import Patches
 
 if TYPE_CHECKING:
     from trueline.launch.recording import Recording

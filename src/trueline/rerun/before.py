@@ -12,7 +12,7 @@ import msgspec
 from trueline import limits
 from trueline.errors import TruelineError
 from trueline.reading import open_regular, read_whole, reading
-from trueline.record.kept_files import LOG
+from trueline.recorder.kept_files import LOG
 from trueline.store import BEFORE_FOLDER, Run
 from trueline.store.format import replace_file
 

@@ -23,7 +23,7 @@ TENSOR_FOLDER = "tensors"
 RERUN_FOLDER = "rerun"
 # A second recording in a mode of the framework that shows more.
 CLOSER_FOLDER = "closer"
-# Files that the script changed, as they were before (record/kept_files.py).
+# Files that the script changed, as they were before (recorder/kept_files.py).
 BEFORE_FOLDER = "before"
 # Recordings that start alike on both sides of a comparison, and the reference's once more with noise.
 ALIGNED_FOLDER = "aligned"

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 from tests.adapters.pytorch.conftest import Recorded
 from tests.adapters.pytorch.loops import labelled, loader, small_net
 from trueline.model import Batch
-from trueline.record.fingerprint import fingerprints
+from trueline.recorder.fingerprint import fingerprints
 from trueline.store import Run
 
 

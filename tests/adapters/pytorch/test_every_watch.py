@@ -13,8 +13,8 @@ import torch
 from tests.adapters.pytorch.test_odd_tensors import ODD
 from trueline.adapters.base import Watch
 from trueline.adapters.pytorch import PyTorchAdapter
-from trueline.record import Recorder
-from trueline.record.watches import KNOWN
+from trueline.recorder import Recorder
+from trueline.recorder.watches import KNOWN
 from trueline.store import Writer
 
 # Given copies that other watches have made, never what the script has.

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from tests.adapters.pytorch.conftest import Recorded
 from trueline.adapters.pytorch import data as batches_module
-from trueline.record.fingerprint import fingerprints
+from trueline.recorder.fingerprint import fingerprints
 
 EPOCHS = 24
 SIZE = 8

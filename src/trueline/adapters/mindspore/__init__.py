@@ -30,8 +30,8 @@ from trueline.adapters.mindspore.schedulers import ScheduleWatch
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.shared.steps import StepProgress
 from trueline.output import warn
-from trueline.record import Recorder, to_json
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder, to_json
+from trueline.recorder.patches import Patches
 
 _WAYS = {
     "eager": "in PyNative mode: every cell, and the operations of the first steps",

@@ -15,8 +15,8 @@ from trueline.adapters.mindspore.optimizer import OptimizerWatch
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.tensors import LateNumber, tensors_in
 from trueline.adapters.shared.steps import StepProgress
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 # A script that has built an optimizer and still has not stepped it after this many backward passes never will.
 _PATIENCE = 64

@@ -12,8 +12,8 @@ from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.kinds import is_uninitialised, tensors_of
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.tensors import digest
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 _MOST_KEYS = 50
 # Of how many matrices a load's content is kept, to tell whether it is still there when training starts.

@@ -10,8 +10,8 @@ from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.optimizer import OptimizerWatch
 from trueline.adapters.mindspore.tensors import norm_of, tensors_in
 from trueline.adapters.shared.steps import StepProgress
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 _FUNCTIONS = {"clip_by_global_norm": "norm", "clip_by_norm": "norm", "clip_by_value": "value"}
 _LIMITS = ("clip_norm", "max_norm", "clip_value_max")

@@ -16,8 +16,8 @@ from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.optimizer import OptimizerWatch
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.tensors import array_of, is_plain, tensors_in
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 # By the names that checks know. Operators are objects of classes, the others functions of two modules.
 OPERATORS = {

@@ -34,11 +34,11 @@ from trueline.adapters.shared.batches import (
 )
 from trueline.adapters.shared.fields import FieldLook
 from trueline.adapters.shared.samples import SampleKeeper
-from trueline.record import Recorder, to_json
-from trueline.record.alignment import Alignment
-from trueline.record.fingerprint import fingerprints
-from trueline.record.identity import ByIdentity
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder, to_json
+from trueline.recorder.alignment import Alignment
+from trueline.recorder.fingerprint import fingerprints
+from trueline.recorder.identity import ByIdentity
+from trueline.recorder.patches import Patches
 
 # Tensors of batches that a call may still be fed with, and how many batches an iterator may be ahead when only time can tell.
 _REMEMBERED = 256

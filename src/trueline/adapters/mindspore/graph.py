@@ -20,8 +20,8 @@ from trueline.adapters.mindspore.names import neutral_name, settings_of
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.tensors import array_of, dtype_name, tensors_in
 from trueline.adapters.shared.trace import Trace, index_text
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 _CONCAT: Any = type(concat_impl)
 # Operators of the framework's own bookkeeping.

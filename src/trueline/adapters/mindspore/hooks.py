@@ -36,10 +36,10 @@ from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import tensors_in
 from trueline.adapters.shared.modules import ModuleWatch as SharedModuleWatch
 from trueline.adapters.shared.steps import StepProgress
-from trueline.record import Recorder
-from trueline.record.alignment import Alignment
-from trueline.record.identity import ByIdentity
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.alignment import Alignment
+from trueline.recorder.identity import ByIdentity
+from trueline.recorder.patches import Patches
 
 _MOST_CALLS_PER_STEP = 4
 # What a class of cells is to the watch of calls; all others are cells like any.

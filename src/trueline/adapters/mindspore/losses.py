@@ -19,9 +19,9 @@ from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import array_of, dtype_name, tensors_in
 from trueline.adapters.shared.margins import SCORED
 from trueline.model import MOST_LOSS_CALLS
-from trueline.record import Recorder, to_json
-from trueline.record.alignment import Alignment
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder, to_json
+from trueline.recorder.alignment import Alignment
+from trueline.recorder.patches import Patches
 
 FUNCTIONS = (
     "cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "mse_loss", "l1_loss",

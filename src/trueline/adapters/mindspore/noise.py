@@ -1,4 +1,4 @@
-"""Random numbers that a script draws while it trains: in aligned runs the same ones on both sides (record/noise.py).
+"""Random numbers that a script draws while it trains: in aligned runs the same ones on both sides (recorder/noise.py).
 
 They are replaced where primitives give them: `ops.randn`, `ops.normal`, `ops.uniform` and the like all ask one of these.
 """
@@ -14,8 +14,8 @@ from mindspore.ops.operations import random_ops
 from numpy.typing import NDArray
 
 from trueline.adapters.base import Watch, guarded
-from trueline.record.noise import Noise
-from trueline.record.patches import Patches
+from trueline.recorder.noise import Noise
+from trueline.recorder.patches import Patches
 
 # What takes the place of the tensor that was drawn, by the arguments that the primitive was given.
 _Replacing = Callable[..., NDArray[Any] | None]

@@ -20,8 +20,8 @@ from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.tensors import LateNorm, array_of, evenly_drawn, is_plain, norm_of
 from trueline.adapters.shared.optimizers import GROUP, PARAMETER, WITHOUT_GRADIENT, HeldParameters
 from trueline.adapters.shared.steps import StepProgress
-from trueline.record import Recorder, to_json
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder, to_json
+from trueline.recorder.patches import Patches
 
 # Values of each parameter that are kept over a sampled step, to see what the step adds to them.
 _COMPARED_VALUES = 1 << 16

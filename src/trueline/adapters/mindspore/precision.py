@@ -13,9 +13,9 @@ from trueline.adapters.mindspore.graph import OpTrace
 from trueline.adapters.mindspore.optimizer import OptimizerWatch
 from trueline.adapters.mindspore.tensors import LateNumber, array_of, tensors_in
 from trueline.adapters.shared.steps import StepProgress
-from trueline.record import Recorder
-from trueline.record.identity import ByIdentity
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.identity import ByIdentity
+from trueline.recorder.patches import Patches
 
 
 class ScalerWatch(Watch):

@@ -9,7 +9,7 @@ from typing import Any
 import mindspore as ms
 from mindspore import context
 
-from trueline.record.patches import Patches
+from trueline.recorder.patches import Patches
 
 
 def force_pynative(patches: Patches, asked: Callable[[], None]) -> None:

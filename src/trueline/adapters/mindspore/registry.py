@@ -9,8 +9,8 @@ from mindspore import Parameter, Tensor
 
 from trueline.adapters.mindspore import kinds, tensors
 from trueline.adapters.shared.registry import Registry as SharedRegistry
-from trueline.record import Recorder
-from trueline.record.identity import ByIdentity
+from trueline.recorder import Recorder
+from trueline.recorder.identity import ByIdentity
 
 # Values of a gradient that are compared; and how alike the directions of two are that only a number tells apart.
 _COMPARED = 1 << 10

@@ -9,7 +9,7 @@ from typing import Any
 import mindspore as ms
 
 from trueline.adapters.shared.saving import SaveWatch as SharedSaveWatch
-from trueline.record.patches import Patches
+from trueline.recorder.patches import Patches
 
 
 class SaveWatch(SharedSaveWatch):

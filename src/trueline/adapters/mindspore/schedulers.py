@@ -14,8 +14,8 @@ from trueline.adapters.base import Watch, guarded
 from trueline.adapters.mindspore.optimizer import OptimizerWatch
 from trueline.adapters.mindspore.rates import number_of
 from trueline.adapters.mindspore.registry import Registry
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 _LISTS = (
     "cosine_decay_lr", "exponential_decay_lr", "inverse_decay_lr", "natural_exp_decay_lr", "piecewise_constant_lr",

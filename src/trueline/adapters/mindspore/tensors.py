@@ -12,10 +12,10 @@ import xxhash
 from mindspore import Tensor
 from numpy.typing import NDArray
 
-from trueline.record.sketch import sketch as array_sketch
-from trueline.record.statistics import SMALLEST_SQUARE, Statistics
-from trueline.record.statistics import row_spread as array_row_spread
-from trueline.record.statistics import statistics as array_statistics
+from trueline.recorder.sketch import sketch as array_sketch
+from trueline.recorder.statistics import SMALLEST_SQUARE, Statistics
+from trueline.recorder.statistics import row_spread as array_row_spread
+from trueline.recorder.statistics import statistics as array_statistics
 from trueline.store import StoredTensor
 
 
@@ -71,7 +71,7 @@ def statistics(tensor: Tensor | NDArray[Any]) -> Statistics:
 
 
 def sketch(tensor: Tensor | NDArray[Any]) -> bytes:
-    """The 64-number sketch of record/sketch.py."""
+    """The 64-number sketch of recorder/sketch.py."""
     return array_sketch(_floats(tensor)).tobytes()
 
 

@@ -22,8 +22,8 @@ from trueline.adapters.pytorch.saving import SaveWatch
 from trueline.adapters.pytorch.schedulers import ScheduleWatch
 from trueline.adapters.pytorch.scores import ScoreWatch
 from trueline.adapters.shared.steps import StepProgress
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 
 class PyTorchAdapter:

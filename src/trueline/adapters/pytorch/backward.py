@@ -13,8 +13,8 @@ from trueline.adapters.pytorch.optimizer import OptimizerWatch
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.tensors import number, tensors_in, under_transform
 from trueline.adapters.shared.steps import StepProgress
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 # A script that has built an optimizer and still has not stepped it after this many backward passes never will.
 _PATIENCE = 64

@@ -14,8 +14,8 @@ from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.kinds import is_uninitialised
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.tensors import digest, is_plain
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 _FILLS = ("fill_", "zero_", "normal_", "uniform_", "copy_", "clamp_", "mul_")
 _MOST_KEYS = 50

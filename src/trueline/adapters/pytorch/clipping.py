@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.tensors import number
 from trueline.adapters.shared.steps import StepProgress
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 
 class ClipWatch(Watch):

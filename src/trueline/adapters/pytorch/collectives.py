@@ -10,8 +10,8 @@ from torch import Tensor
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.tensors import is_plain
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 _REDUCTIONS = ("all_reduce", "reduce", "broadcast")
 _NAMES = (

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.tensors import array_of, is_plain, replace
-from trueline.record import Recorder
-from trueline.record.alignment import Alignment
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.alignment import Alignment
+from trueline.recorder.patches import Patches
 
 # Draws of one batch, with all that a script may look up beside them.
 _REMEMBERED = 64

@@ -16,7 +16,7 @@ from trueline.adapters.base import guarded
 from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.tensors import dtype_name, tensors_in
 from trueline.adapters.shared.trace import Trace, index_text
-from trueline.record import Recorder
+from trueline.recorder import Recorder
 
 # Operations without a tensor result that still take values out of the graph.
 _CUTS = {"numpy", "item", "tolist", "__array__"}

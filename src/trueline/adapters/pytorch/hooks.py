@@ -24,9 +24,9 @@ from trueline.adapters.pytorch.scores import ScoreWatch
 from trueline.adapters.pytorch.tensors import is_plain, tensors_in, under_transform
 from trueline.adapters.shared.modules import ModuleWatch as SharedModuleWatch
 from trueline.adapters.shared.steps import StepProgress
-from trueline.record import Recorder
-from trueline.record.identity import ByIdentity
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.identity import ByIdentity
+from trueline.recorder.patches import Patches
 
 _MOST_CALLS_PER_STEP = 4
 # Positions in the rows of the table `root_call`.

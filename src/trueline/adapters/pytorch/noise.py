@@ -1,4 +1,4 @@
-"""Random numbers that a script draws while it trains: in aligned runs the same ones on both sides (record/noise.py)."""
+"""Random numbers that a script draws while it trains: in aligned runs the same ones on both sides (recorder/noise.py)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch.utils.data import RandomSampler
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.tensors import is_plain
-from trueline.record.noise import Noise
-from trueline.record.patches import Patches
+from trueline.recorder.noise import Noise
+from trueline.recorder.patches import Patches
 
 # What takes the place of the tensor that was drawn, by the arguments that the script gave.
 _Replacing = Callable[[Noise, int, int, Tensor, tuple[Any, ...], dict[str, Any]], NDArray[Any] | None]

@@ -16,8 +16,8 @@ from trueline.adapters.pytorch.registry import Registry
 from trueline.adapters.pytorch.tensors import dtype_name, evenly_drawn, is_plain, norm_of, version_of
 from trueline.adapters.shared.optimizers import STEPS, WITHOUT_GRADIENT, HeldParameters
 from trueline.adapters.shared.steps import StepProgress
-from trueline.record import Recorder, to_json
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder, to_json
+from trueline.recorder.patches import Patches
 
 # Until this step, and on every sampled one after it, leftover gradients are measured before a backward pass adds to them.
 _MEASURED_STEPS = 20

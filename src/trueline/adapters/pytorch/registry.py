@@ -10,7 +10,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from trueline.adapters.pytorch import kinds, tensors
 from trueline.adapters.pytorch.tensors import is_plain
 from trueline.adapters.shared.registry import Registry as SharedRegistry
-from trueline.record import Recorder
+from trueline.recorder import Recorder
 
 
 class Registry(SharedRegistry):

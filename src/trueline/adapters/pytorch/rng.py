@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from trueline.adapters.base import Watch, guarded
-from trueline.record.patches import Patches
-from trueline.record.process import note_seed
+from trueline.recorder.patches import Patches
+from trueline.recorder.process import note_seed
 
 
 class SeedWatch(Watch):

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from trueline.adapters.shared.saving import SaveWatch as SharedSaveWatch
-from trueline.record.patches import Patches
+from trueline.recorder.patches import Patches
 
 
 class SaveWatch(SharedSaveWatch):

@@ -10,8 +10,8 @@ from torch.optim import lr_scheduler
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.pytorch.optimizer import OptimizerWatch
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 
 class ScheduleWatch(Watch):

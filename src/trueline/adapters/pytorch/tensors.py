@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch._C._functorch import peek_interpreter_stack
 
-from trueline.record.sketch import BLOCK, BUCKETS, block_sign, block_signs
-from trueline.record.sketch import sketch as array_sketch
-from trueline.record.statistics import CANCELLATION, NOTHING, SMALLEST_SQUARE, Statistics
-from trueline.record.statistics import row_spread as array_row_spread
-from trueline.record.statistics import statistics as array_statistics
+from trueline.recorder.sketch import BLOCK, BUCKETS, block_sign, block_signs
+from trueline.recorder.sketch import sketch as array_sketch
+from trueline.recorder.statistics import CANCELLATION, NOTHING, SMALLEST_SQUARE, Statistics
+from trueline.recorder.statistics import row_spread as array_row_spread
+from trueline.recorder.statistics import statistics as array_statistics
 from trueline.store import StoredTensor
 
 _SMALL_ARRAY = 1 << 13
@@ -151,7 +151,7 @@ def _signs() -> Tensor:
 
 
 def sketch(tensor: Tensor) -> bytes:
-    """The 64-number sketch of record/sketch.py, computed where the tensor lives."""
+    """The 64-number sketch of recorder/sketch.py, computed where the tensor lives."""
     array = _small_array(tensor)
     if array is not None:
         return array_sketch(array).tobytes()

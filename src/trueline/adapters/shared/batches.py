@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.adapters.base import Watch
-from trueline.record import Recorder
+from trueline.recorder import Recorder
 
 # Positions in the rows of the table `batch`.
 SEQ, STEP, LOADER, SIZE, TARGETS, TARGET_KIND = 0, 1, 2, 6, 8, 9

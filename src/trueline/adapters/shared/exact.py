@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.adapters.base import Watch, guarded
-from trueline.record import Recorder
-from trueline.record.alignment import OwnError
-from trueline.record.noise import own_generator
-from trueline.record.statistics import relative_distance
+from trueline.recorder import Recorder
+from trueline.recorder.alignment import OwnError
+from trueline.recorder.noise import own_generator
+from trueline.recorder.statistics import relative_distance
 
 Array = NDArray[Any]
 Change = Callable[[Array], Array]

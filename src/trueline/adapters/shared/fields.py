@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.adapters.base import Watch, guarded
-from trueline.record import Recorder, to_json
-from trueline.record.features import features
+from trueline.recorder import Recorder, to_json
+from trueline.recorder.features import features
 
 # How many batches of a loader are looked at: its first ones, and per sampled step.
 _FIRST_BATCHES = 3

@@ -9,8 +9,8 @@ from typing import Any
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.shared.registry import Registry
-from trueline.record import Recorder
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
 
 _MOST_FORCED_DROPOUTS = 200
 

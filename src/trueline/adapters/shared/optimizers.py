@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.shared.registry import Registry
-from trueline.record import Recorder
-from trueline.record.identity import ByIdentity
+from trueline.recorder import Recorder
+from trueline.recorder.identity import ByIdentity
 
 # Positions in the rows of the table `optimizer_parameter`.
 GROUP, PARAMETER, STEPS, WITHOUT_GRADIENT = 1, 3, 5, 6

@@ -12,9 +12,9 @@ import msgspec
 
 from trueline.adapters.base import Watch, guarded
 from trueline.model import Module, Parameter
-from trueline.record import Recorder, to_json
-from trueline.record.alignment import INITIAL, Alignment
-from trueline.record.identity import ByIdentity
+from trueline.recorder import Recorder, to_json
+from trueline.recorder.alignment import INITIAL, Alignment
+from trueline.recorder.identity import ByIdentity
 from trueline.store import StoredTensor
 
 from_json = msgspec.json.decode

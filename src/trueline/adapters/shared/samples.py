@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.record import Recorder, to_json
-from trueline.record.watches import noting
+from trueline.recorder import Recorder, to_json
+from trueline.recorder.watches import noting
 
 _MOST_SUSPICIOUS = 64
 _PER_BATCH = 3

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.shared.batches import Current
 from trueline.adapters.shared.margins import BINARY, OVER_CLASSES, judged
-from trueline.record import Recorder
+from trueline.recorder import Recorder
 
 # Of the run's time so far, after a first allowance in seconds. Twice as much is lost: what is done between the operations of
 # a short step makes those slower that come after it.

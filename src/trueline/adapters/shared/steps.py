@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trueline.adapters.base import Watch, essential
-from trueline.record import Recorder
+from trueline.recorder import Recorder
 
 
 class StepProgress(Watch):

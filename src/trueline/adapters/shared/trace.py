@@ -9,7 +9,7 @@ import msgspec
 
 from trueline.adapters.base import Watch, guarded
 from trueline.adapters.shared.registry import Registry
-from trueline.record import Recorder, to_json
+from trueline.recorder import Recorder, to_json
 
 MOST_OPS_PER_STEP = 20_000
 _INPUTS, _USED = 5, 8

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from trueline.record.sketch import sketch
+from trueline.recorder.sketch import sketch
 
 # So many values of a tensor are looked at, the same ones on both sides.
 _MOST_VALUES = 1 << 22

@@ -7,7 +7,7 @@ import numpy as np
 from trueline.compare.runs.kept import Kept
 from trueline.compare.runs.measure import distance
 from trueline.model import RootCall
-from trueline.record.alignment import same_samples
+from trueline.recorder.alignment import same_samples
 from trueline.store import Run
 
 _FIRST_STEPS = (0, 1)

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from trueline.compare.runs.kept import Array, Kept
-from trueline.record.alignment import OwnError
+from trueline.recorder.alignment import OwnError
 from trueline.store import Run
 
 # How many times its floor a tensor may be off: kernels of two frameworks round differently in every operation.

@@ -12,7 +12,7 @@ from trueline.compare.runs.layers import layers_of, layers_of_run
 from trueline.compare.runs.pairing import all_parameters
 from trueline.errors import TruelineError
 from trueline.model import Module, Parameter
-from trueline.record.alignment import Alignment
+from trueline.recorder.alignment import Alignment
 from trueline.store import Run, find_run
 
 

@@ -30,8 +30,8 @@ from trueline.adapters.mindspore.kinds import OPTIMIZERS, kind_of, parts_of
 from trueline.adapters.mindspore.rates import parameters_of
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.mindspore.tensors import array_of, is_plain, stored
-from trueline.record import Recorder
-from trueline.record.identity import ByIdentity
+from trueline.recorder import Recorder
+from trueline.recorder.identity import ByIdentity
 from trueline.store import StoredTensor
 
 _MOST_CALLS_PER_STEP = 4

@@ -13,7 +13,7 @@ from trueline.adapters.mindspore.compiled.ir_files import remove
 from trueline.adapters.mindspore.compiled.trace import CompiledTrace
 from trueline.adapters.mindspore.optimizer import OptimizerWatch
 from trueline.adapters.mindspore.registry import Registry
-from trueline.record import Recorder
+from trueline.recorder import Recorder
 
 # What is not seen of a step whose operations were not read; and of losses that only values can judge.
 _OF_GRAPH = ("operations", "freezing")

@@ -32,9 +32,9 @@ from trueline.adapters.mindspore.rates import parameters_of
 from trueline.adapters.mindspore.scores import ScoreWatch
 from trueline.adapters.mindspore.tensors import LateNumber, array_of, tensors_in
 from trueline.adapters.shared.steps import StepProgress
-from trueline.record import Recorder, to_json
-from trueline.record.identity import ByIdentity
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder, to_json
+from trueline.recorder.identity import ByIdentity
+from trueline.recorder.patches import Patches
 
 _INSIDE = ("layers", "scores", "dropout")
 _OF_STEP = ("gradients", "order")

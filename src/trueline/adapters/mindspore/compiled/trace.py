@@ -16,7 +16,7 @@ from trueline.adapters.mindspore.losses import FUNCTIONS, LOSS_CELLS
 from trueline.adapters.mindspore.names import neutral_name, settings_of
 from trueline.adapters.mindspore.registry import Registry
 from trueline.adapters.shared.trace import Trace
-from trueline.record import Recorder, to_json
+from trueline.recorder import Recorder, to_json
 
 _SILENT = {"UpdateState", "DType", "Shape", "Rank", "TensorShape", "TensorToScalar", "ScalarToTensor"}
 _ASSIGNING = {"Assign", "AssignAdd", "AssignSub"}

@@ -6,9 +6,9 @@ import ipaddress
 import socket
 from typing import Any
 
-from trueline.record.patches import Patches
-from trueline.record.recorder import Recorder
-from trueline.record.watches import noting
+from trueline.recorder.patches import Patches
+from trueline.recorder.recorder import Recorder
+from trueline.recorder.watches import noting
 
 _MOST_ADDRESSES = 100
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trueline.record.features import feature_axis, features, padding
+from trueline.recorder.features import feature_axis, features, padding
 
 
 @pytest.mark.parametrize(

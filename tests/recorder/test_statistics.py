@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from trueline.record.statistics import row_spread, statistics
+from trueline.recorder.statistics import row_spread, statistics
 
 NAMES = ("min", "max", "mean", "std", "l2", "abs_mean", "zero_share", "nan", "inf")
 QUICK = settings(max_examples=150)

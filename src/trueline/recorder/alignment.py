@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueline.model import Module, Parameter
-from trueline.record.noise import Noise, own_generator
-from trueline.record.statistics import relative_distance
+from trueline.recorder.noise import Noise, own_generator
+from trueline.recorder.statistics import relative_distance
 from trueline.store import Run, read_tensors
 from trueline.store.feed import Feed
 from trueline.store.joined_names import content_of

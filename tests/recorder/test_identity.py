@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from trueline.record.identity import ByIdentity
+from trueline.recorder.identity import ByIdentity
 
 
 class Equal:

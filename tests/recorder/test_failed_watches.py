@@ -12,9 +12,9 @@ from builders import run_info
 
 from trueline.adapters.base import Watch, essential, guarded
 from trueline.model.parts import EVERYTHING, PARTS
-from trueline.record import Recorder
-from trueline.record.patches import Patches
-from trueline.record.watches import KNOWN, PARTS_OF, installed, parts_of
+from trueline.recorder import Recorder
+from trueline.recorder.patches import Patches
+from trueline.recorder.watches import KNOWN, PARTS_OF, installed, parts_of
 from trueline.store import FAILURES_FILE, Run, Writer, write_info
 
 
@@ -138,7 +138,7 @@ def test_a_forked_child_does_not_write_into_the_record(watch: BrittleWatch, dire
 
 @pytest.mark.parametrize("framework", ["pytorch", "mindspore"])
 def test_every_watch_has_its_row(framework: str) -> None:
-    for package in ("trueline.record", f"trueline.adapters.{framework}"):
+    for package in ("trueline.recorder", f"trueline.adapters.{framework}"):
         path: Any = importlib.import_module(package).__path__
         for info in pkgutil.iter_modules(path, f"{package}."):
             importlib.import_module(info.name)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from trueline.model.parts import EVERYTHING
-from trueline.record.patches import Patches
+from trueline.recorder.patches import Patches
 
 Note = TypeVar("Note", bound=Callable[..., Any])
 

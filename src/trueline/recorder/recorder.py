@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from trueline.output import warn
-from trueline.record.alignment import Alignment
-from trueline.record.callsite import CallSites
-from trueline.record.failed_watches import FailedWatches
-from trueline.record.sampling import TRACED_STEPS, Sampling
+from trueline.recorder.alignment import Alignment
+from trueline.recorder.callsite import CallSites
+from trueline.recorder.failed_watches import FailedWatches
+from trueline.recorder.sampling import TRACED_STEPS, Sampling
 from trueline.store import StoredTensor, Writer
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode

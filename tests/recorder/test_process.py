@@ -17,10 +17,10 @@ import pytest
 from builders import run_info
 
 from trueline.model import Event
-from trueline.record import Recorder
-from trueline.record.files import FileWatch
-from trueline.record.patches import Patches
-from trueline.record.process import ProcessWatch
+from trueline.recorder import Recorder
+from trueline.recorder.files import FileWatch
+from trueline.recorder.patches import Patches
+from trueline.recorder.process import ProcessWatch
 from trueline.store import Run, Writer, write_info
 
 

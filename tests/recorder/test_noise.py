@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueline.record import Recorder
-from trueline.record.alignment import Alignment
-from trueline.record.generators import GeneratorWatch
-from trueline.record.noise import Noise
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.alignment import Alignment
+from trueline.recorder.generators import GeneratorWatch
+from trueline.recorder.noise import Noise
+from trueline.recorder.patches import Patches
 
 
 def begun() -> Noise:

@@ -10,7 +10,7 @@ import msgspec
 
 from trueline.model import FailedWatch
 from trueline.model.parts import in_words
-from trueline.record.watches import parts_of
+from trueline.recorder.watches import parts_of
 
 _MOST_TRACEBACKS = 20
 _LONGEST_TRACEBACK = 8_000

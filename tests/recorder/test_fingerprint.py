@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from trueline.record.fingerprint import fingerprints
+from trueline.recorder.fingerprint import fingerprints
 
 # A length at which a hash for short rows may give way to one for long rows.
 BORDER = 2048

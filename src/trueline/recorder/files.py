@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from trueline.record.callsite import library_folders
-from trueline.record.kept_files import KeptFiles
-from trueline.record.patches import Patches
-from trueline.record.recorder import Recorder
-from trueline.record.replacement import Replacement
-from trueline.record.watches import noting
+from trueline.recorder.callsite import library_folders
+from trueline.recorder.kept_files import KeptFiles
+from trueline.recorder.patches import Patches
+from trueline.recorder.recorder import Recorder
+from trueline.recorder.replacement import Replacement
+from trueline.recorder.watches import noting
 
 _MOST_FILES = 10_000
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND

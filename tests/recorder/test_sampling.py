@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trueline.record.sampling import FULL_STEPS, Sampling
+from trueline.recorder.sampling import FULL_STEPS, Sampling
 
 
 def is_free(step: int) -> bool:

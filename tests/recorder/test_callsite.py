@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trueline.record.callsite import CallSites
+from trueline.recorder.callsite import CallSites
 
 CALLING = "def call(function):\n    return function()\n"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trueline.record.alignment import Alignment, fitted
+from trueline.recorder.alignment import Alignment, fitted
 from trueline.store.feed import Feed
 
 

@@ -15,10 +15,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trueline.record import Recorder
-from trueline.record.files import FileWatch
-from trueline.record.kept_files import MOST_BYTES, KeptFiles
-from trueline.record.patches import Patches
+from trueline.recorder import Recorder
+from trueline.recorder.files import FileWatch
+from trueline.recorder.kept_files import MOST_BYTES, KeptFiles
+from trueline.recorder.patches import Patches
 from trueline.rerun.sandbox.undo import undo
 from trueline.store import Writer
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trueline.model import Step
-from trueline.record import Recorder, to_json
+from trueline.recorder import Recorder, to_json
 from trueline.store import FORMAT, Run, StoredTensor, Writer, read_tensors, write_info, write_tensors
 
 Make = Callable[..., Recorder]

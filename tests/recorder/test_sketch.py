@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from trueline.adapters.pytorch.tensors import sketch as torch_sketch
-from trueline.record.sketch import BLOCK, BUCKETS, block_sign, block_signs, cosine, distance, sketch
+from trueline.recorder.sketch import BLOCK, BUCKETS, block_sign, block_signs, cosine, distance, sketch
 
 Values = NDArray[np.float32]
 

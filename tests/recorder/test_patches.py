@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from trueline.record.patches import Patches
+from trueline.recorder.patches import Patches
 
 
 class Framework:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from trueline.record.callsite import library_folders
+from trueline.recorder.callsite import library_folders
 
 _MISSING = object()
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from trueline.record.patches import Patches
-from trueline.record.recorder import Recorder
-from trueline.record.replacement import Replacement
-from trueline.record.watches import noting
+from trueline.recorder.patches import Patches
+from trueline.recorder.recorder import Recorder
+from trueline.recorder.replacement import Replacement
+from trueline.recorder.watches import noting
 
 _MOST_LINES = 5_000
 _LONGEST_LINE = 300

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trueline.record.noise import Noise
-from trueline.record.patches import Patches
-from trueline.record.recorder import Recorder
-from trueline.record.watches import noting
+from trueline.recorder.noise import Noise
+from trueline.recorder.patches import Patches
+from trueline.recorder.recorder import Recorder
+from trueline.recorder.watches import noting
 
 
 class _Draw(NamedTuple):
