@@ -86,7 +86,8 @@ def compare_with(
             f"The reference {other.info.name} never trained: there is nothing to compare with. See what it printed above."
         )
     terms = reference.terms
-    reasons = list(filter(None, (why_not_aligned(each, terms) for each in (run, other))))
+    given = (why_not_aligned(each, terms) for each in (run, other))
+    reasons = list(dict.fromkeys(filter(None, given)))
     doubts: list[str] = []
     if not reasons:
         reasons, doubts = _run_aligned(reference, other, run, script, fixed)
