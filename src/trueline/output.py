@@ -40,7 +40,7 @@ def warn(words: str) -> None:
     descriptor would be that of the file that the script opens next.
     """
     stream = sys.stderr
-    if stream is None or (stream is sys.__stderr__ and _identity() != _AT_START):
+    if stream is None or (stream is sys.__stderr__ and _identity() != _at_start):
         return
     # The script may have put something of its own there: what that raises is not the end of the script.
     with suppress(Exception):
@@ -57,4 +57,10 @@ def _identity() -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-_AT_START = _identity()
+def warn_here() -> None:
+    """A command or a recording starts: where standard error leads now is where its user wants to be warned."""
+    global _at_start  # noqa: PLW0603 - there is one standard error
+    _at_start = _identity()
+
+
+_at_start = _identity()

@@ -13,7 +13,7 @@ import click
 import trueline
 from trueline.cli.launch import Launch
 from trueline.errors import TruelineError
-from trueline.output import warn
+from trueline.output import warn, warn_here
 
 # Each with what the list of commands says of it: that is told without importing any of them.
 COMMANDS = {
@@ -79,6 +79,7 @@ def _line(words: str) -> None:
 def main() -> NoReturn:
     """Entry point. Exit codes: 0 nothing found, 1 problem found, 2 wrong usage or internal error, 3 with
     --strict where not all was recorded; `run` gives the script's."""
+    warn_here()
     try:
         result = cli.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

@@ -22,7 +22,7 @@ from trueline.launch.imports import ImportHook
 from trueline.launch.place import place_of_this_process
 from trueline.launch.spawned import watch_spawn
 from trueline.model import RunInfo
-from trueline.output import warn
+from trueline.output import warn, warn_here
 from trueline.recorder import Recorder
 from trueline.recorder.alignment import Alignment
 from trueline.recorder.files import NATIVE_WRITERS, FileWatch
@@ -283,6 +283,7 @@ def record(name: str | None = None, *, budget: float = DEFAULT_BUDGET, tensors: 
     The run is written to `.trueline/runs` (or $TRUELINE_RUNS); check it with `trueline check NAME`. `tensors` are the steps
     whose tensors are kept whole. Where nothing can be written a warning says so, and None is given.
     """
+    warn_here()
     script = sys.argv[0] or None
     recording = unless_impossible(
         lambda: Recording("recording", list(sys.argv), name=name, script=script, budget=budget, kept_steps=frozenset(tensors))
