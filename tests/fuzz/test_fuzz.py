@@ -32,6 +32,7 @@ def test_what_is_whole_is_read(tmp_path: Path, name: str) -> None:
     for beside, content in reader.files().items():
         (tmp_path / beside).write_bytes(content)
     ends = Ends()
+    campaign.leave_out_what_is_there()
     for number, seed in enumerate(reader.seeds()):
         try_one(name, tmp_path, seed, ends, number)
     assert ends.kinds["read"] > 0, ends
