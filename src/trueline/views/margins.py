@@ -27,6 +27,7 @@ _FEWEST_OWN = 5
 # More disagreement than this, and the model has not learnt what the labels say.
 MOST_DISAGREEMENT = 0.4
 _HALF = 0.5
+_LATELY = 0.2
 
 
 class Stretch:
@@ -44,6 +45,11 @@ class Stretch:
         self.predicted, agreement = _most_predicted(self._inverse, visits.predicted[chosen], self.visits)
         self.disagrees = (self.margins < 0) & (self.predicted != self.labels)
         self._steady = agreement > _HALF
+        steps = visits.steps[chosen]
+        lately = steps >= np.quantile(steps, 1 - _LATELY)
+        right = visits.predicted[chosen] == visits.labels[chosen]
+        self.lately_right = float(right[lately].mean())
+        """The accuracy at its end: that of its mean is less where the training is still learning."""
 
     @cached_property
     def disagreement(self) -> float:

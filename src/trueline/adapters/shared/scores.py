@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,8 +50,6 @@ class ScoreWatch(Watch, ABC):
         self._batches = batches
         self._started = perf_counter()
         self._spent = 0.0
-        # For what the script computes, which it would have waited for a little later.
-        self.waited = 0.0
         # When the next batch can be afforded: asked before everything else, in every step.
         self.due = self._started
         self._last: tuple[int, bool] | None = None
@@ -60,14 +58,15 @@ class ScoreWatch(Watch, ABC):
         self._waiting: list[_Waiting] = []
 
     def _account(self, started: float) -> None:
-        self._spent += perf_counter() - started - self.waited
-        self.waited = 0.0
+        """By this thread's processor time: neither what the script computes meanwhile, which it would wait for a little later,
+        nor other programs of a busy machine are to leave the rest of the training unseen."""
+        self._spent += thread_time() - started
         self.due = self._started + (self._spent - _ALLOWANCE) / _SHARE
 
     @guarded
     def at_loss(self, kind: str, scores: Any, target: Any, *, training: bool) -> None:
         """A loss compares the scores of the current batch with their targets, and it is time to look at them."""
-        started = perf_counter()
+        started = thread_time()
         current = self._batches.current
         if current is None:
             return
@@ -80,10 +79,10 @@ class ScoreWatch(Watch, ABC):
     @guarded
     def at_output(self, output: Any) -> None:
         """A model gave this output outside of training; its batch may have come with targets."""
-        started = perf_counter()
         current = self._batches.current
-        if current is None or current.classes is None or started < self.due:
+        if current is None or current.classes is None or perf_counter() < self.due:
             return
+        started = thread_time()
         kind = "cross_entropy" if len(output.shape) == 2 and output.shape[1] > 1 else self._binary_loss
         if kind is not None and (kind in OVER_CLASSES or math.prod(output.shape) == current.size):
             labels = self.labels_tensor(np.frombuffer(current.classes, "<f8").copy())

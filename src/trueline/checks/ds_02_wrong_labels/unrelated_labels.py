@@ -52,7 +52,7 @@ def unrelated_labels(run: Run, stretches: list[Stretch]) -> Unrelated | None:
     chance = _by_chance(labels, predicted)
     right = float((labels == predicted).mean())
     error = _SIGMAS * math.sqrt(chance * (1 - chance) / samples)
-    learnt = 1 - last.disagreement
+    learnt = max(1 - last.disagreement, last.lately_right)
     gained = learnt - _by_chance(last.labels, last.predicted)
     if gained < _LEARNT or abs(right - chance) > error or right - chance + error > _CARRIED_OVER * gained:
         return None
