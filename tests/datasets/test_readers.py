@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +80,47 @@ def test_npz_in_blocks(tmp_path: Path, order: str) -> None:
 def test_arrays_of_two_lengths_are_two_tables(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x_train=np.zeros((9, 4, 4)), y_train=np.ones(9), x_test=np.zeros((5, 4, 4)), y_test=np.ones(5))
     assert [examine(table).rows for table in open_dataset(str(tmp_path / "a.npz"))] == [9, 5]
+
+
+@pytest.mark.parametrize(
+    ("values", "fields"),
+    [
+        (np.array([["2020-01-01", "2020-01-02"], ["2020-02-01", "NaT"]], "M8[D]"), {"x[0]", "x[1]"}),
+        (np.array([["a", "b"], ["c", "b"]]), {"x[0]", "x[1]"}),
+        (np.array([[1 + 2j, 0], [3j, 1]]), {"x.real[0]", "x.real[1]", "x.imag[0]", "x.imag[1]"}),
+        (np.array([[["2020-01-01"] * 3] * 2] * 4, "M8[D]"), {"x"}),
+    ],
+    ids=["times", "texts", "complex", "blocks of times"],
+)  # fmt: skip
+def test_columns_of_arrays_that_are_no_plain_numbers(tmp_path: Path, values: np.ndarray, fields: set[str]) -> None:
+    np.savez(tmp_path / "a.npz", x=values)
+    summary = only(tmp_path / "a.npz")
+    assert {field.name for field in summary.fields} == fields
+    assert summary.rows == len(values)
+    assert sum(field.nan for field in summary.fields) == (values.dtype.kind == "M" and values.ndim == 2)
+
+
+def test_packed_files_give_their_memory_back(tmp_path: Path) -> None:
+    """Arrow keeps what is not closed; a folder may hold any number of files."""
+    whole = gzip.compress(b"size,label\n" + b"".join(b"%d.5,%d\n" % (n * 7919, n % 3) for n in range(100)))
+    path = tmp_path / "a.csv.gz"
+
+    def read(damaged: int) -> None:
+        path.write_bytes(whole[:damaged] + bytes([whole[damaged] ^ 255]) + whole[damaged + 1 :])
+        with suppress(TruelineError):
+            only(path)
+
+    for damaged in range(100):
+        read(damaged)
+    before = resident()
+    for _ in range(5):
+        for damaged in range(100):
+            read(damaged)
+    assert resident() - before < 1 << 20
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def test_words_among_numbers_and_blanks(tmp_path: Path) -> None:

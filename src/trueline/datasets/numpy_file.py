@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from trueline import limits
 from trueline.datasets.columns import Chunk, Column, Texts, block_of, numbers_of
@@ -56,19 +57,27 @@ def columns_of_array(name: str, block: Any) -> dict[str, Column]:
         for member in block.dtype.names:
             found |= columns_of_array(member, block[member])
         return found
+    if block.dtype.kind in "mM":
+        return columns_of_array(name, _numbers_of_times(block))
+    if block.dtype.kind == "c":
+        return columns_of_array(f"{name}.real", block.real) | columns_of_array(f"{name}.imag", block.imag)
+    if block.ndim == 2 and block.shape[1] <= _MOST_FEATURES:
+        found = {}
+        for place in range(block.shape[1]):
+            column = name if block.shape[1] == 1 else f"{name}[{place}]"
+            found |= columns_of_array(column, np.ascontiguousarray(block[:, place]))
+        return found
     if block.dtype.kind in "USO":
         return {name: Texts.of([str(value) if not isinstance(value, bytes) else value for value in block.ravel()[: len(block)]])}
-    if block.dtype.kind in "mM":
-        return {name: numbers_of(block.astype(np.int64))}
-    if block.dtype.kind == "c":
-        return {f"{name}.real": numbers_of(block.real.copy()), f"{name}.imag": numbers_of(block.imag.copy())}
     if block.ndim == 1:
-        return {name: numbers_of(block)}
-    if block.ndim == 2 and block.shape[1] == 1:
-        return {name: numbers_of(np.ascontiguousarray(block[:, 0]))}
-    if block.ndim == 2 and block.shape[1] <= _MOST_FEATURES:
-        return {f"{name}[{place}]": numbers_of(np.ascontiguousarray(block[:, place])) for place in range(block.shape[1])}
+        return {name: numbers_of(np.ascontiguousarray(block))}
     return {name: block_of(block)}
+
+
+def _numbers_of_times(block: Any) -> npt.NDArray[Any]:
+    numbers = block.astype(np.int64)
+    absent = np.isnat(block)
+    return np.where(absent, np.nan, numbers) if absent.any() else numbers
 
 
 def _grouped(
