@@ -54,7 +54,13 @@ def _measured(frameworks: tuple[str, ...], kills: int, rng: random.Random, folde
     for number in range(kills):
         framework, way = frameworks[number % len(frameworks)], ("diagnose", "reference")[number // len(frameworks) % 2]
         seconds = rng.uniform(0.0, longest[framework, way])
-        outcome = killed(way, framework, folder, SIGNALS[number % len(SIGNALS)], lambda _, wait=seconds: time.sleep(wait))
+        outcome = killed(
+            way,
+            framework,
+            folder,
+            SIGNALS[number // (2 * len(frameworks)) % len(SIGNALS)],
+            lambda _, wait=seconds: time.sleep(wait),
+        )
         outcomes.append(outcome)
         key = f"{framework} | {way} | {outcome.when}"
         moments[key] += 1
